@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,7 @@ async def test_a_grant_that_was_revoked_ends_in_a_sign_in_and_never_in_a_loop(
         assert len(server.refreshes) == 1
         assert has_tools(gateway), "its tools stay in the list"
         log_in(config)
-        assert await call(gateway)
+        await eventually(partial(call, gateway))
 
 
 async def test_a_call_whose_answer_had_begun_is_not_sent_again(server: SignInServer, config: Path) -> None:
@@ -176,6 +177,20 @@ def test_status_shows_everything_but_a_token_and_logout_forgets_it(server: SignI
     assert run(config, "logout", "vault").returncode == 0
     assert run(config, "logout", "vault").returncode == 1
     assert json.loads(run(config, "auth", "status", "--json").stdout) == []
+
+
+async def test_a_logout_ends_the_calls_of_a_running_gateway(server: SignInServer, config: Path) -> None:
+    log_in(config)
+    async with Gateway.open(config) as gateway:
+        await gateway.discover()
+        assert await call(gateway)
+        assert run(config, "logout", "vault").returncode == 0
+
+        async def is_over() -> bool:
+            return not await call(gateway)
+
+        await eventually(is_over)
+    assert server.tokens, "at the server the token is still good; the gateway does not send it any more"
 
 
 def test_no_file_and_no_output_holds_a_token_in_the_clear(server: SignInServer, config: Path) -> None:

@@ -1,16 +1,18 @@
-"""Notices that somebody signed in while the gateway runs: looks at the file of credentials once a second, and tries the servers that wait.
+"""Notices that somebody signed in or out while the gateway runs: looks at the file of credentials once a second.
 
-Must not: read the file; the grants of the servers do.
+Servers that wait for a sign-in are tried again. Must not: read the file; the grants of the servers do.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from pactgate.catalog.connections import Connections
 from pactgate.config.file_access import file_state
+from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.oauth.server_grant import ServerGrant
 
 LOOK_S: Final = 1.0
@@ -39,10 +41,15 @@ class SignInWatch:
             await asyncio.sleep(LOOK_S)
             before, state = state, file_state(self._path)
             if state != before:
-                await self._try_waiting()
+                await self._reread()
 
-    async def _try_waiting(self) -> None:
+    async def _reread(self) -> None:
         waiting = [server for server, grant in self._grants.items() if grant.is_wanted]
+        for grant in list(self._grants.values()):
+            with suppress(
+                GatewayFailure
+            ):  # a file that can't be read changes nothing here; a refused request will say so
+                await grant.reread()
         for server in waiting:
             supervisor = self._connections.servers.get(server)
             if supervisor is not None:

@@ -125,7 +125,7 @@ def status(settings: Config, store: CredentialStore, *, as_json: bool) -> int:
             )
             for row in rows
         ]
-        names = ("server", "who", "issuer", "scopes", "access token", "last renewed")
+        names = ("SERVER", "WHO", "ISSUER", "SCOPES", "ACCESS TOKEN", "LAST RENEWED")
         show_table([Column(name) for name in names], shown)
     return 0
 

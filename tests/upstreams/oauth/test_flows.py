@@ -14,7 +14,7 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.oauth import sign_in
 from pactgate.upstreams.oauth.authorization import AuthorizationRequest, challenge_of, read_answer
 from pactgate.upstreams.oauth.challenge import Challenge
-from pactgate.upstreams.oauth.client import OAuthClient, prove
+from pactgate.upstreams.oauth.client import OAuthClient, given_client, prove
 from pactgate.upstreams.oauth.discovery import AuthorizationServer, canonical_resource, choose_scopes, covers
 from pactgate.upstreams.oauth.sign_in import BegunSignIn, SignInSettings
 from pactgate.upstreams.oauth.steps import Fetch, Fetched, Steps, T
@@ -308,6 +308,6 @@ def test_any_answer_of_a_token_endpoint_is_a_grant_or_a_failure(body: bytes, sta
 
 def test_metadata_without_a_list_of_methods_means_basic() -> None:
     found = AuthorizationServer("i", "a", "t")
-    client = sign_in.given_client("linear", found, "id", "secret")
+    client = given_client("linear", found, "id", "secret")
     assert client is not None
     assert client.auth_method == "client_secret_basic"

@@ -30,7 +30,7 @@ from pactgate.upstreams.http.refusals import (
 )
 from pactgate.upstreams.http.request_message import HttpTarget, header_line
 from pactgate.upstreams.http.response import HttpResponse
-from pactgate.upstreams.oauth.server_grant import ServerGrant
+from pactgate.upstreams.http.token_source import TokenSource
 
 _VERSION_HEADER_SINCE: Final = "2025-06-18"
 
@@ -52,7 +52,7 @@ class HttpSseChannel:
         max_frame_bytes: int = MAX_BODY_BYTES,
         tap: ConnectionRecorder | None = None,
         network: NetworkSettings = DIRECT,
-        grant: ServerGrant | None = None,
+        grant: TokenSource | None = None,
     ) -> None:
         """`emit` is unused: all channels have the same parameters."""
         self._target = HttpTarget(server, url, network=network)

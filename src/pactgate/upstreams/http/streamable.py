@@ -40,7 +40,7 @@ from pactgate.upstreams.http.refusals import (
 )
 from pactgate.upstreams.http.request_message import HttpTarget, UnsafeHeaderError, header_block, header_line
 from pactgate.upstreams.http.response import JSON_TYPE, HttpResponse, ResponseStream
-from pactgate.upstreams.oauth.server_grant import ServerGrant
+from pactgate.upstreams.http.token_source import TokenSource
 from pactgate.upstreams.pending import in_task
 
 _VERSION_HEADER_SINCE: Final = "2025-06-18"
@@ -86,7 +86,7 @@ class HttpChannel:
         max_frame_bytes: int = MAX_BODY_BYTES,
         tap: ConnectionRecorder | None = None,
         network: NetworkSettings = DIRECT,
-        grant: ServerGrant | None = None,
+        grant: TokenSource | None = None,
     ) -> None:
         self.closing_cancels = False
         self._target = HttpTarget(server, url, network=network)
@@ -99,12 +99,10 @@ class HttpChannel:
         self._receiver: Receiver | None = None
         self._era: Era | None = None
         self._grant = grant
-        self._token = "" if grant is None else grant.token
-        self._own.sign_in(self._token)
-        self._post = JSON_CONTENT + ACCEPT_BOTH + self._own.block
         self._version_line = b""
         self._session_line = b""
         self._mirrored: dict[tuple[str, str | None], bytes] = {}
+        self._sign_in("" if grant is None else grant.token)
         self._exchanges: dict[bytes, StreamedRequest] = {}
         self._is_initialized = False
         self._is_expired = False
@@ -124,6 +122,8 @@ class HttpChannel:
     async def send(self, frame: Outgoing) -> None:
         if self._receiver is None:
             raise connection_closed(self._target, Verdict.DID_NOT_RUN)
+        if self._grant is not None and self._token is not self._grant.token:
+            self._sign_in(self._grant.token)
         is_modern = self._era is MODERN or (self._era is None and frame.method == "server/discover")
         head = self._head(frame) if is_modern else self._post + self._session_line + self._version_line
         response = await self._requests.request(b"POST", self._target, head, frame.data, max_body_bytes=self._max_bytes)
@@ -139,7 +139,7 @@ class HttpChannel:
         else:
             self._take_whole(frame.id, response)
 
-    async def _renew(self, grant: ServerGrant, response: HttpResponse) -> bool:
+    async def _renew(self, grant: TokenSource, response: HttpResponse) -> bool:
         """After a 401 or 403: whether another token can be sent. Such a response proves that the request did not run."""
         await in_task()
         challenge = response.header(b"www-authenticate")
@@ -149,13 +149,17 @@ class HttpChannel:
             await grant.renew(self._token)
         elif not await grant.widen(self._token, challenge):
             return False
-        self._token = grant.token
-        self._own.sign_in(self._token)
-        self._post = JSON_CONTENT + ACCEPT_BOTH + self._own.block
-        self._mirrored.clear()
+        self._sign_in(grant.token)
         return True
 
-    async def _send_again(self, grant: ServerGrant, head: bytes, frame: Outgoing) -> HttpResponse:
+    def _sign_in(self, token: str) -> None:
+        """The heads of requests have the token in them, so that a call makes nothing anew."""
+        self._token = token
+        self._own.sign_in(token)
+        self._post = JSON_CONTENT + ACCEPT_BOTH + self._own.block
+        self._mirrored.clear()
+
+    async def _send_again(self, grant: TokenSource, head: bytes, frame: Outgoing) -> HttpResponse:
         """Once more, with another token: the first time the server refused the request unread. There is no third time."""
         try:
             response = await self._requests.request(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Final, NoReturn
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -86,9 +86,9 @@ class ServerGrant:
         if stored is None or stored.grant.access_token in ("", self._ended):
             if self._refusal is not None:
                 raise self._refusal.again()
-            if stored is None:
-                return
-            self._refuse()
+            if stored is not None:
+                self._refuse(self.token)
+            return
         self._take(stored.grant)
         if self._ends_soon(stored.grant) and stored.grant.refresh_token:
             await self._single()
@@ -127,6 +127,16 @@ class ServerGrant:
     def refused(self) -> GatewayFailure:
         """The failure of a request whose fresh token was refused as well."""
         return authorization_required(self.server, "it does not accept the token that it was given just now.")
+
+    async def reread(self) -> None:
+        """The file of credentials has changed: somebody signed in or out, or another process has refreshed."""
+        if self._is_service:
+            return
+        stored = await self._read()
+        if stored is not None and stored.grant.access_token not in ("", self._ended):
+            self._take(stored.grant)
+        elif stored is None:
+            self._ended, self.token = self.token or self._ended, ""
 
     async def close(self) -> None:
         """Let a refresh that runs end, so that its answer is kept; it is bounded."""
@@ -174,33 +184,38 @@ class ServerGrant:
         return True
 
     async def _refresh(self) -> None:
+        used = self.token
         if self._grants is None or not self._grants.store.exists:
-            self._refuse()
+            self._refuse(used)
+            return
         async with self._grants.store.locked(self.server):
             stored = await self._read()
             if stored is None:
-                self._refuse()
-            elif stored.grant.access_token and stored.grant.access_token not in (self.token, self._ended):
+                self._refuse(used)
+            elif stored.grant.access_token and stored.grant.access_token not in (used, self._ended):
                 self._take(stored.grant)
             else:
-                await self._present(self._grants, stored)
+                await self._present(self._grants, stored, used)
 
-    async def _present(self, grants: StoredGrants, stored: StoredGrant) -> None:
+    async def _present(self, grants: StoredGrants, stored: StoredGrant, used: str) -> None:
         """Present the refresh token, under the lock."""
         grant = stored.grant
         is_young = self._wall() - grant.newest_at < _YOUNG_S and not self._ends_soon(grant)
         if is_young or not grant.refresh_token or grant.unanswered >= _MAX_PRESENTED:
-            self._refuse()
+            self._refuse(used)
+            return
         marked = replace(grant, unanswered=grant.unanswered + 1)
         generation = await asyncio.to_thread(grants.write, marked, replaces=stored.generation)
         if generation is None:  # somebody signed in or out in this moment
-            self._refuse()
+            self._refuse(used)
+            return
         try:
             found = await self._fetcher.run(sign_in.refreshed(self.server, grant, self._wall()))
         except RefusedGrantError:
             ended = replace(grant, access_token="", refresh_token="")
             await asyncio.to_thread(grants.write, ended, replaces=generation)
-            self._refuse()
+            self._refuse(used)
+            return
         except GatewayFailure as failure:
             if failure.verdict is Verdict.DID_NOT_RUN:  # it was not taken, so it may be presented again
                 await asyncio.to_thread(grants.write, grant, replaces=generation)
@@ -225,8 +240,11 @@ class ServerGrant:
     def _ends_soon(self, grant: Grant) -> bool:
         return grant.expires_at is not None and grant.expires_at - self._wall() < _EARLY_S
 
-    def _refuse(self) -> NoReturn:
-        self._ended, self.token = self.token or self._ended, ""
+    def _refuse(self, used: str) -> None:
+        """Raise, unless a newer token than the one that was used was taken in the meantime."""
+        if self.token != used:
+            return
+        self._ended, self.token = used or self._ended, ""
         why = "the sign-in has ended." if self._ended else "nobody has signed in."
         self._refusal = authorization_required(self.server, why)
         raise self._refusal.again()
