@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from pactgate.catalog.connections import Connections
-from pactgate.config.file_access import file_state
+from pactgate.config.file_access import FileState, file_state
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.oauth.server_grant import ServerGrant
 
@@ -28,15 +28,14 @@ class SignInWatch:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="sign-ins")
+        self._task = asyncio.get_running_loop().create_task(self._run(file_state(self._path)), name="sign-ins")
 
     async def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    async def _run(self) -> None:
-        state = file_state(self._path)
+    async def _run(self, state: FileState | None) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             before, state = state, file_state(self._path)

@@ -15,7 +15,7 @@ from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.recording import ConnectionRecorder
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.channel import Outgoing, Receiver
+from pactgate.upstreams.channel import Outgoing, Receiver, TokenSource
 from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
 from pactgate.upstreams.http.event_stream import EventStreamReader
 from pactgate.upstreams.http.pool import connection_closed
@@ -30,7 +30,6 @@ from pactgate.upstreams.http.refusals import (
 )
 from pactgate.upstreams.http.request_message import HttpTarget, header_line
 from pactgate.upstreams.http.response import HttpResponse
-from pactgate.upstreams.http.token_source import TokenSource
 
 _VERSION_HEADER_SINCE: Final = "2025-06-18"
 

@@ -24,7 +24,7 @@ from pactgate.protocol.framing import ServerEvent
 from pactgate.protocol.headers import encode_value
 from pactgate.protocol.messages import ErrorReply
 from pactgate.protocol.versions import LATEST_MODERN, LEGACY, MODERN, Era
-from pactgate.upstreams.channel import Outgoing, Receiver
+from pactgate.upstreams.channel import Outgoing, Receiver, TokenSource
 from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
 from pactgate.upstreams.http.event_stream import EventStreamReader, ResumePosition, StreamedRequest, answered_id, listen
 from pactgate.upstreams.http.pool import connection_closed
@@ -40,7 +40,6 @@ from pactgate.upstreams.http.refusals import (
 )
 from pactgate.upstreams.http.request_message import HttpTarget, UnsafeHeaderError, header_block, header_line
 from pactgate.upstreams.http.response import JSON_TYPE, HttpResponse, ResponseStream
-from pactgate.upstreams.http.token_source import TokenSource
 from pactgate.upstreams.pending import in_task
 
 _VERSION_HEADER_SINCE: Final = "2025-06-18"
