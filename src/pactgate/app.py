@@ -484,6 +484,8 @@ class Gateway:
         done = await self.connections.apply(
             config.servers.values(), naming=config.naming.exposed, categories=config.categories
         )
+        for server in self._grants.keys() - config.servers.keys():
+            del self._grants[server]
         self.server_logs.keep_only(config.servers)
         if config.cache != before.cache:
             for server in self.connections.servers:

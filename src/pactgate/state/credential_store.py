@@ -14,17 +14,19 @@ import fcntl
 import hashlib
 import os
 import secrets
-import sqlite3
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from pactgate.config.file_access import other_writers, read_regular_file
 from pactgate.config.problems import UnreadableError, shown_path
 from pactgate.core.failures import GatewayFailure, Kind
+
+if TYPE_CHECKING:
+    import sqlite3
 
 KEY_VARIABLE: Final = "PACTGATE_KEY"
 KEY_SUFFIX: Final = ".key"
@@ -152,6 +154,8 @@ class CredentialStore:
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
+        import sqlite3  # a gateway without sign-ins starts without it
+
         try:
             self._make_private()
             with closing(sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)) as rows:
