@@ -36,7 +36,7 @@ _LABELS: Final = {"mayCall": "may call"}
 
 @click.group()
 def auth() -> None:
-    """Find out why a token is accepted or not, and show the sign-ins at servers."""
+    """Check a token, and show the sign-ins at servers."""
 
 
 auth.add_command(status)

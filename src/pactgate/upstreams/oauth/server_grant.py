@@ -33,6 +33,7 @@ _EARLY_S: Final = 10.0
 """A token that ends this soon is refreshed before a connection is opened with it."""
 _YOUNG_S: Final = 5.0
 """A token that is refused at this age is not the trouble: another one would be refused as well."""
+_CLOSE_S: Final = 2.0
 _MAX_PRESENTED: Final = 2
 _MAX_WIDENED: Final = 3
 Know = Callable[[str], None]
@@ -139,8 +140,10 @@ class ServerGrant:
             self._ended, self.token = self.token or self._ended, ""
 
     async def close(self) -> None:
-        """Let a refresh that runs end, so that its answer is kept; it is bounded."""
+        """Give a refresh that runs a moment to end, so that its answer is kept."""
         if self._task is not None:
+            await asyncio.wait({self._task}, timeout=_CLOSE_S)
+            self._task.cancel()
             await asyncio.wait({self._task})
 
     # One at a time.
