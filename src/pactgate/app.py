@@ -24,6 +24,7 @@ from pactgate.capture.recorders import GatewayRecorders
 from pactgate.catalog.caller_sessions import CALLER_SESSION_POOL
 from pactgate.catalog.connections import Connections, ServerChanges
 from pactgate.catalog.discovery_report import DiscoveryReport
+from pactgate.catalog.sign_in_watch import SignInWatch
 from pactgate.catalog.surfaces import Surfaces, ViewSettings
 from pactgate.catalog.views import View
 from pactgate.config.load import load
@@ -90,6 +91,7 @@ from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
 from pactgate.replicas import replicas_of
+from pactgate.state.credential_store import KEY_VARIABLE, CredentialStore
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.telemetry.log import EventLogger
 from pactgate.telemetry.metrics import Metrics
@@ -99,6 +101,7 @@ from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.documents import DocumentClient
 from pactgate.upstreams.http.pool import PoolLimits
+from pactgate.upstreams.oauth.server_grant import ServerGrant, server_grant
 from pactgate.upstreams.process.child_reaper import ChildReaper
 
 if TYPE_CHECKING:
@@ -128,6 +131,13 @@ def _ignore(event: Event) -> None:
 
 def _nothing() -> None:
     return
+
+
+def credential_store(config: Config) -> CredentialStore | None:
+    """Where the credentials of sign-ins are kept; None without a configuration file."""
+    if config.credential_file is None:
+        return None
+    return CredentialStore(config.credential_file, os.environ.get(KEY_VARIABLE))
 
 
 def build(config: Config, emit: Emit, *, owns_process: bool = False) -> Gateway:
@@ -192,6 +202,8 @@ class Gateway:
         self._waits_for_client = False
         self._client_capabilities: dict[str, Any] = {}
         self._private_client = HttpClient(CALLER_SESSION_POOL)
+        self._credentials = credential_store(config)
+        self._grants: dict[str, ServerGrant] = {}
         self._child_reaper = ChildReaper(adopts=owns_process)
         self._http: HttpServer | None = None
         self._bound: tuple[str, int | None] = config.listen.host, config.listen.tcp_port
@@ -231,6 +243,9 @@ class Gateway:
             views=self._views,
         )
         self.connections.on_catalog_changed = self._catalog_changed
+        self._sign_ins: SignInWatch | None = None
+        if self._credentials is not None:
+            self._sign_ins = SignInWatch(self._credentials.path, self._grants, self.connections)
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
         self.relay = NotificationRelay()
         subscriptions = Subscriptions(
@@ -318,6 +333,10 @@ class Gateway:
         await self.open_audit()
         if self._exporter is not None:
             self._exporter.start()
+        if self._credentials is not None:
+            self._credentials.check()
+        if self._sign_ins is not None:
+            self._sign_ins.start()
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
         await self._replicas.start()
         self._waits_for_client = not connects
@@ -430,7 +449,11 @@ class Gateway:
             self._access_tokens.close()
         await self.configuration.close()
         await self.bridge.close()
+        if self._sign_ins is not None:
+            await self._sign_ins.close()
         await self.connections.stop()
+        for grant in self._grants.values():
+            await grant.close()
         self._timeouts.close()
         await self._housekeeping.stop()
         self._pages.clear()
@@ -487,6 +510,8 @@ class Gateway:
             permissions=self._permissions,
             views=self._views,
         )
+        for server in self._grants.keys() - config.servers.keys():
+            del self._grants[server]
         self.server_logs.keep_only(config.servers)
         if config.cache != before.cache:
             for server in self.connections.servers:
@@ -552,6 +577,7 @@ class Gateway:
             output=self.server_logs,
             inside=self._management if server is _OWN else None,
             capabilities=lambda: self._client_capabilities,
+            grant=self._grant_of(server),
         )
 
     def _tracing(self, config: Config) -> tuple[Tracer | None, OtlpExporter | None]:
@@ -573,6 +599,13 @@ class Gateway:
         encoder = SpanEncoder(address_of)
         exporter = OtlpExporter(settings, self._client, encoder, self._emit, version=__version__, resource=resource)
         return Tracer(settings, exporter), exporter
+
+    def _grant_of(self, server: ServerConfig) -> ServerGrant | None:
+        grant = server_grant(server, self._client, self._credentials, lambda secret: self._know([secret]))
+        self._grants.pop(server.id, None)
+        if grant is not None:
+            self._grants[server.id] = grant
+        return grant
 
     def _audit_log(self) -> AuditLog | None:
         settings = self.config.audit

@@ -66,7 +66,7 @@ def judge_client(scenario: str, revision: str, folder: Path, place: Path) -> str
     """One client scenario, with the gateway as the client: None when it passed, else what the suite said."""
     command = f"{PYTHON} -I -S {HERE / 'clients' / 'errand.py'} {place}"
     arguments = ["client", "--command", command, "--scenario", scenario, "--spec-version", revision]
-    done = _run([*arguments, "--timeout", str(SCENARIO_MS), "-o", str(folder)])
+    done = _run([*arguments, "--timeout", str(SCENARIO_MS), "--force", "-o", str(folder)])
     return None if done.returncode == 0 else done.stdout[-4000:]
 
 

@@ -16,6 +16,20 @@ from tests.interop.suite import EXPECTED, Found, driver, judge_client, judge_ser
 
 REQUIRED = {"2025-11-25": 30, "2026-07-28": 37}
 FIXTURES = ("both", "handshake")
+SIGN_INS = (
+    *("auth/metadata-default", "auth/metadata-var1", "auth/metadata-var2", "auth/metadata-var3", "auth/basic-cimd"),
+    *("auth/scope-from-www-authenticate", "auth/scope-from-scopes-supported", "auth/scope-omitted-when-undefined"),
+    *("auth/scope-step-up", "auth/scope-retry-limit", "auth/pre-registration"),
+    *("auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post", "auth/token-endpoint-auth-none"),
+)
+MODERN_SIGN_INS = (
+    *("auth/resource-mismatch", "auth/metadata-issuer-mismatch", "auth/authorization-server-migration"),
+    *("auth/offline-access-scope", "auth/offline-access-not-supported"),
+    *("auth/iss-supported", "auth/iss-not-advertised", "auth/iss-supported-missing"),
+    *("auth/iss-wrong-issuer", "auth/iss-unexpected", "auth/iss-normalized"),
+)
+EXTENSIONS = ("auth/client-credentials-basic", "auth/2025-03-26-oauth-metadata-backcompat")
+"""Of the scenarios without a score, those that pass."""
 CLIENT_SCENARIOS = {
     "2025-11-25": (
         "initialize",
@@ -23,6 +37,7 @@ CLIENT_SCENARIOS = {
         "elicitation-sep1034-client-defaults",
         "sse-retry",
         "json-schema-2020-12-preservation",
+        *SIGN_INS,
     ),
     "2026-07-28": (
         "tools_call",
@@ -33,16 +48,19 @@ CLIENT_SCENARIOS = {
         "http-invalid-tool-headers",
         "json-schema-ref-no-deref",
         "json-schema-2020-12-preservation",
+        *SIGN_INS,
+        *MODERN_SIGN_INS,
+        *EXTENSIONS,
     ),
 }
-"""All there are but those about OAuth."""
+"""All that are required, and some more."""
 
 RUNS = [(fixture, revision) for fixture in FIXTURES for revision in REQUIRED]
 CLIENT_RUNS = [(revision, scenario) for revision, scenarios in CLIENT_SCENARIOS.items() for scenario in scenarios]
 
 pytestmark = [
     pytest.mark.interop,
-    pytest.mark.timeout(150),
+    pytest.mark.timeout(300),
     pytest.mark.skipif(why_not_here() is not None, reason=str(why_not_here())),
 ]
 

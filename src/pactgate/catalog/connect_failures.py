@@ -14,8 +14,9 @@ def connect_timeout(server: str, limit_ms: int) -> GatewayFailure:
 
 
 def as_connect_failure(failure: GatewayFailure) -> GatewayFailure:
-    """Any failure while connecting is a failed connection, since no call was running. The message keeps the cause."""
-    if failure.kind in (Kind.CONNECTION_FAILED, Kind.CONNECT_TIMEOUT):
+    """Any failure while connecting is a failed connection, since no call was running. The message keeps the cause.
+    A missing sign-in stays one."""
+    if failure.kind in (Kind.CONNECTION_FAILED, Kind.CONNECT_TIMEOUT, Kind.AUTHORIZATION_REQUIRED):
         return failure
     return GatewayFailure(
         Kind.CONNECTION_FAILED,

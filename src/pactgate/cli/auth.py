@@ -1,4 +1,4 @@
-"""`pactgate auth explain`: why a token is or is not accepted by a configuration. The token itself is never printed."""
+"""`pactgate auth`: why a token is or is not accepted by a configuration; sign-ins at servers are in `login.py`. No token is printed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 from pactgate.cli import terminal
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.errors import CommandError
+from pactgate.cli.login import rotate_key, status
 from pactgate.cli.shared_options import config_option, json_option
 from pactgate.config.model import Config
 from pactgate.config.sections.oauth import provider_urls
@@ -35,7 +36,11 @@ _LABELS: Final = {"mayCall": "may call"}
 
 @click.group()
 def auth() -> None:
-    """Find out why a token is accepted or not."""
+    """Check a token, and show the sign-ins at servers."""
+
+
+auth.add_command(status)
+auth.add_command(rotate_key)
 
 
 @auth.command(epilog=_EXAMPLES)

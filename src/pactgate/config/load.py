@@ -47,6 +47,7 @@ ENVIRONMENT: Final = "the environment"
 _STEM: Final = "pactgate"
 _PERMISSIONS: Final = ("callers", "permissions", "views")
 _KEYS: Final = ".keys"
+_CREDENTIALS: Final = ".credentials"
 
 
 def find(folder: Path, environ: Mapping[str, str]) -> Path | None:
@@ -120,6 +121,7 @@ def load(
         config,
         secrets=secrets,
         key_file=key_file,
+        credential_file=os.path.abspath(path.with_suffix(_CREDENTIALS)) if path else None,
         has_key_file=config.auth.keys is not None or (key_file is not None and os.path.lexists(key_file)),
         secret_files=tuple(files.names),
         unresolved=unresolved,

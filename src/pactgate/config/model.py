@@ -166,11 +166,15 @@ class Config(Sections, frozen=True, kw_only=True):
     has_key_file: bool = False
     """Whether that file exists, or is named in the configuration: clients need a token or key then."""
 
+    credential_file: str | None = None
+    """Where the credentials of sign-ins at servers are. None where there is no configuration file to keep them beside."""
+
     @property
     def private_paths(self) -> tuple[str, ...]:
         """The gateway's own files, which a confined program does not see: this file, secrets, keys, socket, audit log, captures."""
         tls = self.listen.tls
-        own = (self.key_file, self.listen.socket, None if tls is None else tls.key)
+        kept = self.credential_file
+        own = (self.key_file, self.listen.socket, None if tls is None else tls.key, kept, kept and f"{kept}.key")
         paths = (self.file, *self.secret_files, *own, self.audit.file, self.capture.dir)
         return tuple(os.path.abspath(path) for path in paths if path is not None)
 

@@ -14,6 +14,7 @@ from pactgate.config.problems import ConfigFindings, Path, show
 from pactgate.config.sections.effects import check_effects
 from pactgate.config.sections.network import check_tls
 from pactgate.config.sections.openapi import OPENAPI_ONLY, check_credential_names
+from pactgate.config.sections.sign_in import check_sign_in
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.validate import CREDENTIAL_NAME, PLAIN_HEADERS
 
@@ -40,6 +41,7 @@ _OWN_KEYS: Final = {
     "cwd": ("command", "tools"),
     "effects": ("command", "tools"),
     "undeclaredEffects": ("tools",),
+    "auth": ("url",),
     "isolation": ("command", "url"),
     "maxSessionsPerClient": ("command", "url"),
     "extensions": ("command", "url"),
@@ -87,6 +89,8 @@ def settle(
         check_credential_names(values, path, found)
         # The schemas of a document are not the operator's promise, so a response that breaks them is passed on, and that is said.
         settled.setdefault("outputValidation", "warn")
+    if auth := values.get("auth"):
+        check_sign_in(auth, values.get("headers") or {}, (*path, "auth"), found)
     check_tls(values.get("tls") or {}, (*path, "tls"), found)
     check_effects(values.get("effects") or {}, (*path, "effects"), found)
     _warn_of_arguments(entry)

@@ -17,6 +17,7 @@ from pactgate.config.sections.limits import Isolation, ToolPattern
 from pactgate.config.sections.network import ServerProxy, ServerTls
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.sections.rest import RestSettings
+from pactgate.config.sections.sign_in import SignIn
 from pactgate.config.selectors import matches
 
 Command = Annotated[
@@ -76,6 +77,7 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
         dict[HeaderName, HeaderValue],
         doc("Headers sent with every request over HTTP, credentials among them.", max_length=50),
     ] = {}
+    auth: Annotated[SignIn | None, doc("How the gateway signs in to the server at `url`.")] = None
     proxy: ServerProxy = None
     tls: ServerTls = None
     tools: Annotated[

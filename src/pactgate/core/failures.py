@@ -112,6 +112,7 @@ class Kind(StrEnum):
     RATE_LIMITED = "rate_limited"
     OVERLOADED = "overloaded"
     DESTINATION_REFUSED = "destination_refused"
+    AUTHORIZATION_REQUIRED = "authorization_required"
     AUDIT_UNAVAILABLE = "audit_unavailable"
     STATE_UNAVAILABLE = "state_unavailable"
     REPLICA_LOST = "replica_lost"
@@ -204,6 +205,9 @@ TABLE: Final[dict[Kind, Row]] = {
     Kind.OVERLOADED: Row(_T, _E.SERVICE_UNAVAILABLE, None, _RES, _INTERNAL, "overloaded", Party.GATEWAY, _NO),
     Kind.DESTINATION_REFUSED: Row(
         _T, _E.PERMISSION_DENIED, _X.INVOCATION_FAILED, _RES, _INTERNAL, "destination_refused", Party.OPERATOR, _NO
+    ),
+    Kind.AUTHORIZATION_REQUIRED: Row(
+        _U, _E.PERMISSION_DENIED, _X.CONNECTION_FAILED, _RES, _INTERNAL, "authorization_required", Party.OPERATOR, _NO
     ),
     Kind.AUDIT_UNAVAILABLE: Row(
         _T, _E.SERVICE_UNAVAILABLE, None, _RES, _INTERNAL, "audit_unavailable", Party.OPERATOR, _NO

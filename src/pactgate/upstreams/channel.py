@@ -1,4 +1,5 @@
-"""The interfaces of the upstream side: a `Channel` moves frames, a `Receiver` takes what comes in, a `Session` is a connected server.
+"""The interfaces of the upstream side: a `Channel` moves frames, a `Receiver` takes what comes in, a `Session` is a connected server,
+a `TokenSource` has the token of a sign-in.
 
 A channel knows bytes, processes and sockets but not what a message means. A session knows the protocol but no transport.
 Foreign errors leave a channel only as `GatewayFailure` of a transport kind.
@@ -71,3 +72,23 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """End it, bounded: afterwards no process, socket or task of this channel is left."""
+
+
+class TokenSource(Protocol):
+    """What a channel knows of a sign-in. `upstreams/oauth` has the one there is."""
+
+    @property
+    def token(self) -> str:
+        """The token to send now; empty: none."""
+
+    def answers(self, used: str, header: str) -> bool:
+        """Whether a 401 with this challenge is about a sign-in."""
+
+    async def renew(self, used: str) -> None:
+        """After a 401: have another token than the one that was used. Raises where only a person can help."""
+
+    async def widen(self, used: str, header: str) -> bool:
+        """After a 403: whether there is a token with more scopes now. Raises where a sign-in would give one."""
+
+    def refused(self) -> GatewayFailure:
+        """The failure of a request whose fresh token was refused as well."""

@@ -20,6 +20,7 @@ from pactgate.upstreams.http.sse import HttpSseChannel
 from pactgate.upstreams.http.streamable import HttpChannel, NotStreamableHttpError
 from pactgate.upstreams.in_process import InProcessChannel, InProcessServer
 from pactgate.upstreams.negotiate import Identity, negotiate
+from pactgate.upstreams.oauth.server_grant import ServerGrant
 from pactgate.upstreams.peer import Peer
 from pactgate.upstreams.process.child_reaper import ChildReaper
 from pactgate.upstreams.process.stdio import StdioChannel
@@ -111,6 +112,7 @@ class Dialer:
         private_paths: Sequence[str] = (),
         capabilities: Callable[[], Mapping[str, Any]] = dict,
         output: OutputLog | None = None,
+        grant: ServerGrant | None = None,
     ) -> None:
         """`private_client` carries sessions of single callers, so that what they hold open is never missing to the others.
 
@@ -129,6 +131,7 @@ class Dialer:
         self._private_paths = private_paths
         self._capabilities = capabilities
         self._output = output
+        self._grant = grant
         self._era = None if config.era == "auto" else Era(config.era)
 
     async def dial(self) -> Session:
@@ -174,6 +177,8 @@ class Dialer:
             raise
 
     async def _dial_url(self) -> Session:
+        if self._grant is not None:
+            await self._grant.prepare()
         if self._config.transport == "sse":
             return await self._converse(self._sse, "sse", Era.LEGACY)
         try:
@@ -274,6 +279,7 @@ class Dialer:
             max_frame_bytes=self._max_frame_bytes,
             tap=self._make_tap(config.id, "http" if kind is HttpChannel else "http+sse"),
             network=network_of(config),
+            grant=self._grant,
         )
 
     def _not_mcp(self, status: int) -> GatewayFailure:

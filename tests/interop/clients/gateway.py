@@ -9,20 +9,28 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import tempfile
 import warnings
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import mcp.types as mcp_types
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
-from pactgate.app import Gateway
+from pactgate.app import Gateway, credential_store
+from pactgate.cli.browser_sign_in import sign_in_by_browser
 from pactgate.config.model import Config
 from pactgate.config.sections.listen import ListenSection
+from pactgate.config.sections.sign_in import SignIn
 from pactgate.config.server_settings import ServerConfig
+from pactgate.core.failures import GatewayFailure
 
 PLAIN = {"integer": 5, "number": 3, "boolean": True, "array": [], "object": {}}
 WHOLE_S = 15
+MAX_SIGN_INS = 5
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
 
 async def answer_form(ctx: Any, params: Any) -> mcp_types.ElicitResult:
@@ -80,14 +88,85 @@ async def drive(url: str, version: str, context: dict[str, Any]) -> list[str]:
 
 
 async def play(scenario: dict[str, Any]) -> list[str]:
-    upstream = ServerConfig(id="suite", url=scenario["url"])
-    config = Config(servers={"suite": upstream}, listen=ListenSection(port=0))
     version = scenario.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "2025-11-25")
     context = json.loads(scenario.get("MCP_CONFORMANCE_CONTEXT") or "{}")
-    async with Gateway.open(config) as gateway, asyncio.timeout(WHOLE_S):
-        address = await gateway.serve_http()
-        await gateway.discover()
-        return await drive(f"{address}/mcp/suite", version, context)
+    with tempfile.TemporaryDirectory() as folder:
+        is_about_auth = scenario.get("MCP_CONFORMANCE_SCENARIO", "").startswith("auth/")
+        auth = await sign_in_settings(scenario, context) if is_about_auth else None
+        upstream = ServerConfig(id="suite", url=scenario["url"], auth=auth)
+        config = Config(
+            servers={"suite": upstream}, listen=ListenSection(port=0), credential_file=f"{folder}/pactgate.credentials"
+        )
+        async with Gateway.open(config) as gateway, asyncio.timeout(WHOLE_S):
+            address = f"{await gateway.serve_http()}/mcp/suite"
+            said: list[str] = []
+            for _ in range(MAX_SIGN_INS + 1):
+                await gateway.discover()
+                said += await drive(address, version, context)
+                if not needs_sign_in(gateway, said[-1:]):
+                    return said
+                said.append(await sign_in(upstream, config))
+                if not said[-1].startswith("signed in"):
+                    return said
+                await until_it_is_tried(gateway)
+            return said
+
+
+async def sign_in_settings(scenario: dict[str, Any], context: dict[str, Any]) -> SignIn:
+    """What an operator would write into `auth`."""
+    document = DOCUMENT if scenario["MCP_CONFORMANCE_SCENARIO"] == "auth/basic-cimd" else None
+    secret, issuer = context.get("client_secret"), context.get("issuer")
+    is_service = "client-credentials" in scenario["MCP_CONFORMANCE_SCENARIO"]
+    if secret and issuer is None:
+        issuer = await asyncio.to_thread(issuer_of, scenario["url"])
+    return SignIn(
+        type="oauth",
+        who="service" if is_service else "shared",
+        issuer=issuer,
+        client_id=context.get("client_id", document),
+        client_secret=secret,
+    )
+
+
+def issuer_of(url: str) -> str:
+    parts = urlsplit(url)
+    metadata = f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path}"
+    with urlopen(metadata, timeout=5) as answer:
+        return str(json.load(answer)["authorization_servers"][0])
+
+
+async def sign_in(upstream: ServerConfig, config: Config) -> str:
+    """As `pactgate login` does, with a browser that agrees to everything."""
+    store, opened = credential_store(config), []
+    assert store is not None
+
+    def show(url: str) -> None:
+        opened.append(asyncio.get_running_loop().run_in_executor(None, open_and_follow, url))
+
+    try:
+        await sign_in_by_browser(upstream, store, show)
+    except GatewayFailure as failure:
+        return f"not signed in: {failure.message}"
+    finally:
+        await asyncio.gather(*opened, return_exceptions=True)
+    return "signed in"
+
+
+def open_and_follow(url: str) -> None:
+    with urlopen(url, timeout=5) as answer:
+        answer.read()
+
+
+def needs_sign_in(gateway: Gateway, said: list[str]) -> bool:
+    trouble = gateway.connections.servers["suite"].trouble or ""
+    return any("needs sign-in" in text for text in (trouble, *said))
+
+
+async def until_it_is_tried(gateway: Gateway) -> None:
+    for _ in range(50):
+        if not needs_sign_in(gateway, []):
+            return
+        await asyncio.sleep(0.1)
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

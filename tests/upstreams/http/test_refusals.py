@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.catalog.connect_failures import as_connect_failure
 from pactgate.core.display import visible
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.refusals import ConfiguredHeaders, retry_after_ms, status_failure
@@ -77,12 +76,15 @@ def test_refused_credentials_name_the_server_and_what_to_check(status: int) -> N
     assert "secret" not in failure.message
 
 
-def test_a_challenge_of_oauth_asks_for_a_sign_in_and_says_what_to_do_instead() -> None:
-    challenge = 'Bearer resource_metadata="https://mcp.example/.well-known/oauth-protected-resource"'
-    failure = refused(401, b"", **{"www-authenticate": challenge})
-    assert "wants a sign-in" in failure.message
-    assert "npx mcp-remote" in failure.message
-    assert (failure.is_transient, as_connect_failure(failure).is_transient) == (False, False)
+def test_a_token_of_a_sign_in_is_sent_masked_and_named_where_it_is_refused() -> None:
+    own = ConfiguredHeaders("files", {})
+    own.sign_in("token-of-somebody")
+    assert own.block.endswith(b"Authorization: Bearer token-of-somebody\r\n")
+    assert own.quote(b"you sent token-of-somebody") == "you sent ***"
+    failure = status_failure(HttpTarget("files", "http://127.0.0.1:9/"), HttpResponse(403, {}), own)
+    assert "`pactgate auth status`" in failure.message
+    own.sign_in("")
+    assert b"Authorization" not in own.block
 
 
 def test_credentials_that_were_sent_are_not_accepted_and_not_wanted() -> None:

@@ -16,12 +16,14 @@ SERVER_LISTS: Final = ("mcpServers", "servers")
 _ADDRESSES: Final = ("serverUrl", "httpUrl")
 _TYPES: Final = {"local": "stdio", "remote": "http", "streamable_http": "streamable-http"}
 _IGNORED: Final = {
-    "auth": "The gateway does not sign in for this entry.",
-    "oauth": "The gateway does not sign in for this entry.",
+    "auth": "`pactgate login` signs in to the server.",
+    "oauth": "`pactgate login` signs in to the server.",
     "metadata": "A client's own setting.",
     "source": "A client's own setting.",
     "bearer_token_env_var": "Write it as headers.Authorization.",
 }
+_OUR_AUTH: Final = frozenset({"type", "who", "issuer", "clientId", "clientSecret"})
+"""An `auth` with one of these is ours; clients have others (`CLIENT_ID`)."""
 _EDITOR_FOLDERS: Final = frozenset({".vscode", ".cursor", ".zed", ".gemini", ".codex", ".kiro", ".roo", ".opencode"})
 
 
@@ -71,6 +73,10 @@ def _servers(key: str, servers: dict[str, Any], found: ConfigFindings) -> dict[s
     return adapted
 
 
+def _is_our_auth(auth: object) -> bool:
+    return not isinstance(auth, dict) or not auth or not _OUR_AUTH.isdisjoint(auth)
+
+
 def _entry(entry: dict[str, Any], path: Path, found: ConfigFindings) -> dict[str, Any]:
     adapted = dict(entry)
     for name in _ADDRESSES:
@@ -89,7 +95,7 @@ def _entry(entry: dict[str, Any], path: Path, found: ConfigFindings) -> dict[str
             found.warn((*path, "tools"), "The gateway offers all tools of this server.")
         del adapted["tools"]
     for name, why in _IGNORED.items():
-        if name in adapted:
+        if name in adapted and not (name == "auth" and _is_our_auth(adapted[name])):
             del adapted[name]
             found.warn((*path, name), f"This is ignored. {why}")
     return adapted

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pactgate.core.display import flat
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.core.masking import Mask
-from pactgate.upstreams.http.request_message import HttpTarget, UnsafeHeaderError, header_block
+from pactgate.upstreams.http.request_message import HttpTarget, UnsafeHeaderError, header_block, header_line
 from pactgate.upstreams.http.response import HttpResponse
 
 ACCEPT_BOTH: Final = b"Accept: application/json, text/event-stream\r\n"
@@ -44,16 +44,24 @@ class ConfiguredHeaders:
             raise _unusable(server, f"{', '.join(taken)} is set by the gateway itself; remove it")
         self.has_credentials = any(name.lower() not in _NO_CREDENTIALS for name in headers)
         """Whether the operator configured any header that may be one."""
+        self.is_signed_in = False
         given = dict(headers)
         if not any(name.lower() == "user-agent" for name in headers):
             given["User-Agent"] = "pactgate"
         try:
-            self.block = header_block(given.items())
+            self._configured = self.block = header_block(given.items())
         except UnsafeHeaderError as problem:
             raise _unusable(server, str(problem)) from problem
         parts = (part for value in headers.values() for part in (value, value.rpartition(" ")[2]))
-        self.mask = Mask(part for part in (*parts, *also_secret) if len(part) >= _MIN_SECRET_CHARS)
+        self._secrets = [part for part in (*parts, *also_secret) if len(part) >= _MIN_SECRET_CHARS]
+        self.mask = Mask(self._secrets)
         """Masks configured header values, because a server may repeat them."""
+
+    def sign_in(self, token: str) -> None:
+        """Send this token from now on, instead of the one before; an empty one: none."""
+        self.is_signed_in = bool(token)
+        self.block = self._configured + (header_line("Authorization", f"Bearer {token}") if token else b"")
+        self.mask = Mask([*self._secrets, token] if token else self._secrets)
 
     def quote(self, body: bytes) -> str:
         """The beginning of a response body for a message: one line, printable, configured header values masked."""
@@ -105,16 +113,15 @@ def status_failure(target: HttpTarget, response: HttpResponse, own: ConfiguredHe
 
 
 def _credentials_refused(target: HttpTarget, response: HttpResponse, own: ConfiguredHeaders) -> str:
-    """What to do about a 401 or 403. A challenge of OAuth (RFC 9728) asks for a sign-in, which `headers` can't answer by itself."""
+    """What to do about a 401 or 403 that no sign-in mends."""
     server, status = target.server, response.status
     if own.has_credentials:
         return (
             f"{target} did not accept our credentials (HTTP {status}). Check `headers` of {server}: wrong or expired?"
         )
-    if status == 401 and "resource_metadata" in response.header(b"www-authenticate"):
+    if own.is_signed_in:
         return (
-            f"{target} wants a sign-in (OAuth, HTTP 401), which the gateway can't do. Put a token of yours into `headers` of {server} as "
-            f"Authorization, or replace its `url` by the command `npx mcp-remote` with that address."
+            f"{target} does not allow this to whoever is signed in (HTTP {status}). `pactgate auth status` says more."
         )
     return f"{target} wants credentials (HTTP {status}). Put them into `headers` of {server}."
 

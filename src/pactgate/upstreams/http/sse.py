@@ -15,7 +15,7 @@ from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.recording import ConnectionRecorder
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.channel import Outgoing, Receiver
+from pactgate.upstreams.channel import Outgoing, Receiver, TokenSource
 from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
 from pactgate.upstreams.http.event_stream import EventStreamReader
 from pactgate.upstreams.http.pool import connection_closed
@@ -51,24 +51,29 @@ class HttpSseChannel:
         max_frame_bytes: int = MAX_BODY_BYTES,
         tap: ConnectionRecorder | None = None,
         network: NetworkSettings = DIRECT,
+        grant: TokenSource | None = None,
     ) -> None:
         """`emit` is unused: all channels have the same parameters."""
         self._target = HttpTarget(server, url, network=network)
         self._endpoint: HttpTarget | None = None
         self._own = ConfiguredHeaders(server, headers)
+        self._grant = grant
         self._client = client
         self._max_bytes = max_frame_bytes
         self._tap = tap
         self._receiver: Receiver | None = None
         self._is_lost = False
-        self._head = JSON_CONTENT + ACCEPT_BOTH + self._own.block
+        self._sign_in("" if grant is None else grant.token)
         self._reader: asyncio.Task[None] | None = None
 
     async def open(self, receiver: Receiver) -> None:
         """Open the stream and wait for its first event, which has the address for messages."""
-        response = await self._client.request(
-            b"GET", self._target, ACCEPT_EVENTS + self._own.block, max_body_bytes=self._max_bytes
-        )
+        response = await self._get_stream()
+        grant = self._grant
+        if response.status == 401 and grant and grant.answers(self._token, response.header(b"www-authenticate")):
+            await grant.renew(self._token)
+            self._sign_in(grant.token)
+            response = await self._get_stream()
         if response.stream is None:
             raise self._not_offered(response)
         with ExitStack() as ending:
@@ -77,6 +82,15 @@ class HttpSseChannel:
             ending.pop_all()
         self._receiver = receiver
         self._reader = asyncio.get_running_loop().create_task(self._read(events))
+
+    async def _get_stream(self) -> HttpResponse:
+        head = ACCEPT_EVENTS + self._own.block
+        return await self._client.request(b"GET", self._target, head, max_body_bytes=self._max_bytes)
+
+    def _sign_in(self, token: str) -> None:
+        self._token = token
+        self._own.sign_in(token)
+        self._head = JSON_CONTENT + ACCEPT_BOTH + self._own.block
 
     def settle(self, era: Era, version: str) -> None:
         if version >= _VERSION_HEADER_SINCE:
@@ -96,6 +110,8 @@ class HttpSseChannel:
         elif response.status >= 300:
             if response.status == 404:
                 self._lose("no longer knows our session (HTTP 404)")
+            elif response.status == 401 and self._token:
+                self._lose("wants another token (HTTP 401)")  # opened again, it gets one
             raise status_failure(self._target, response, self._own)
 
     async def close(self) -> None:

@@ -1,7 +1,8 @@
 """Streamable HTTP of both eras as a `Channel`: each frame its own POST, answered by JSON or by an event stream.
 
 Legacy adds a session id, resumption of broken streams and one listening GET; modern mirrors the request into headers, and
-closing the stream cancels. Must not: send a request twice (D6), follow redirects, or pass on any header of a caller,
+closing the stream cancels. Must not: send a request twice (D6; but for one that was refused with 401 or 403 before anything of an answer
+came, which proves that it did not run, once with another token), follow redirects, or pass on any header of a caller,
 whose credentials are for the gateway alone (D18). What a server says reaches headers only after it was checked, so that it can't inject
 others.
 """
@@ -23,7 +24,7 @@ from pactgate.protocol.framing import ServerEvent
 from pactgate.protocol.headers import encode_value
 from pactgate.protocol.messages import ErrorReply
 from pactgate.protocol.versions import LATEST_MODERN, LEGACY, MODERN, Era
-from pactgate.upstreams.channel import Outgoing, Receiver
+from pactgate.upstreams.channel import Outgoing, Receiver, TokenSource
 from pactgate.upstreams.http.client import MAX_BODY_BYTES, HttpClient
 from pactgate.upstreams.http.event_stream import EventStreamReader, ResumePosition, StreamedRequest, answered_id, listen
 from pactgate.upstreams.http.pool import connection_closed
@@ -39,12 +40,14 @@ from pactgate.upstreams.http.refusals import (
 )
 from pactgate.upstreams.http.request_message import HttpTarget, UnsafeHeaderError, header_block, header_line
 from pactgate.upstreams.http.response import JSON_TYPE, HttpResponse, ResponseStream
+from pactgate.upstreams.pending import in_task
 
 _VERSION_HEADER_SINCE: Final = "2025-06-18"
 _SESSION_ID: Final = re.compile(r"[\x21-\x7e]{1,1024}")
 _NOT_MCP: Final = frozenset({400, 404, 405})
 _KEEPS_ITS_STATUS: Final = frozenset({401, 403, 429})
 """Here the status says more than a JSON-RPC error that does not name our request."""
+_WANTS_SIGN_IN: Final = frozenset({401, 403})
 _RESUME_TRIES: Final = 5
 _WORTH_ANOTHER_TRY: Final = frozenset({Kind.CONNECTION_FAILED, Kind.CONNECTION_LOST, Kind.CONNECT_TIMEOUT})
 _MAX_KEPT_HEADS: Final = 1024
@@ -82,6 +85,7 @@ class HttpChannel:
         max_frame_bytes: int = MAX_BODY_BYTES,
         tap: ConnectionRecorder | None = None,
         network: NetworkSettings = DIRECT,
+        grant: TokenSource | None = None,
     ) -> None:
         self.closing_cancels = False
         self._target = HttpTarget(server, url, network=network)
@@ -93,10 +97,11 @@ class HttpChannel:
         self._max_bytes = max_frame_bytes
         self._receiver: Receiver | None = None
         self._era: Era | None = None
-        self._post = JSON_CONTENT + ACCEPT_BOTH + self._own.block
+        self._grant = grant
         self._version_line = b""
         self._session_line = b""
         self._mirrored: dict[tuple[str, str | None], bytes] = {}
+        self._sign_in("" if grant is None else grant.token)
         self._exchanges: dict[bytes, StreamedRequest] = {}
         self._is_initialized = False
         self._is_expired = False
@@ -116,9 +121,14 @@ class HttpChannel:
     async def send(self, frame: Outgoing) -> None:
         if self._receiver is None:
             raise connection_closed(self._target, Verdict.DID_NOT_RUN)
+        if self._grant is not None and self._token is not self._grant.token:
+            self._sign_in(self._grant.token)
         is_modern = self._era is MODERN or (self._era is None and frame.method == "server/discover")
         head = self._head(frame) if is_modern else self._post + self._session_line + self._version_line
         response = await self._requests.request(b"POST", self._target, head, frame.data, max_body_bytes=self._max_bytes)
+        if response.status in _WANTS_SIGN_IN and self._grant is not None and await self._renew(self._grant, response):
+            head = self._head(frame) if is_modern else self._post + self._session_line + self._version_line
+            response = await self._send_again(self._grant, head, frame)
         if response.status == 200 and frame.method == "initialize":
             self._begin_session(response)
         if frame.id is None:
@@ -127,6 +137,39 @@ class HttpChannel:
             await self._follow(frame.id, self._events(response.stream), can_resume=not is_modern)
         else:
             self._take_whole(frame.id, response)
+
+    async def _renew(self, grant: TokenSource, response: HttpResponse) -> bool:
+        """After a 401 or 403: whether another token can be sent. Such a response proves that the request did not run."""
+        await in_task()
+        challenge = response.header(b"www-authenticate")
+        if response.status == 401:
+            if not grant.answers(self._token, challenge):
+                return False
+            await grant.renew(self._token)
+        elif not await grant.widen(self._token, challenge):
+            return False
+        self._sign_in(grant.token)
+        return True
+
+    def _sign_in(self, token: str) -> None:
+        """The heads of requests have the token in them, so that a call makes nothing anew."""
+        self._token = token
+        self._own.sign_in(token)
+        self._post = JSON_CONTENT + ACCEPT_BOTH + self._own.block
+        self._mirrored.clear()
+
+    async def _send_again(self, grant: TokenSource, head: bytes, frame: Outgoing) -> HttpResponse:
+        """Once more, with another token: the first time the server refused the request unread. There is no third time."""
+        try:
+            response = await self._requests.request(
+                b"POST", self._target, head, frame.data, max_body_bytes=self._max_bytes
+            )
+            if response.status == 401:
+                raise grant.refused()
+        except GatewayFailure as failure:
+            failure.attempts = 2
+            raise
+        return response
 
     async def close(self) -> None:
         if self._receiver is None:

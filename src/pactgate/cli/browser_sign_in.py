@@ -1,0 +1,186 @@
+"""A sign-in by a person: what the server wants, a URL to open, and the answer at an address of this machine or pasted.
+
+The answer comes to a port of the loopback interface; what does not carry the state of this sign-in is answered and ignored. Everything is
+bounded, and nothing listens afterwards. Must not: show a token or the code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+from pactgate.config.server_settings import ServerConfig
+from pactgate.state.credential_store import CredentialStore
+from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.http.proxy import network_of
+from pactgate.upstreams.http.refusals import ACCEPT_BOTH, JSON_CONTENT, ConfiguredHeaders
+from pactgate.upstreams.http.request_message import HttpTarget, header_block
+from pactgate.upstreams.oauth import sign_in
+from pactgate.upstreams.oauth.authorization import read_answer
+from pactgate.upstreams.oauth.challenge import Challenge, read_challenge
+from pactgate.upstreams.oauth.server_grant import fetcher_of, settings_of
+from pactgate.upstreams.oauth.sign_in import Grant
+from pactgate.upstreams.oauth.steps import sign_in_failure
+from pactgate.upstreams.oauth.stored_grants import StoredGrants
+
+ANSWER_S: Final = 600.0
+_HEAD_BYTES: Final = 16_384
+_HEAD_S: Final = 5.0
+_PROBE_S: Final = 10.0
+_HOST: Final = "127.0.0.1"
+_PATH: Final = "/callback"
+_PROBE: Final = b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}'
+_DONE: Final = "The answer has arrived. You can close this page; the terminal says how it went."
+_OTHER: Final = "This is not the answer that is waited for."
+Answer = Mapping[str, str]
+
+
+async def sign_in_by_browser(
+    config: ServerConfig,
+    store: CredentialStore,
+    show: Callable[[str], None],
+    *,
+    port: int = 0,
+    takes_paste: bool = False,
+) -> Grant:
+    """Sign in and keep the grant. `show` is given the URL that a person has to open. Raises GatewayFailure."""
+    assert config.url is not None
+    grants, client = StoredGrants(store, config.id, config.url), HttpClient()
+    try:
+        challenge = _joined(await _probe(config, client), grants.challenge())
+        held = grants.read()
+        async with _listening(port or _last_port(store, config.id)) as answers:
+            fetcher = fetcher_of(config, client)
+            steps = sign_in.begin(
+                settings_of(config),
+                challenge,
+                grants.client,
+                before=() if held is None else held.grant.requested,
+                redirect_uri=f"http://{_HOST}:{answers.port}{_PATH}",
+                state=secrets.token_urlsafe(32),
+                verifier=secrets.token_urlsafe(48),
+            )
+            begun = await fetcher.run(steps)
+            if begun.client.redirect_uri:
+                grants.keep_client(begun.client)
+            show(begun.request.url)
+            code = read_answer(
+                begun.request, await answers.wait(begun.request.state, config.id, takes_paste=takes_paste)
+            )
+            grant = await fetcher.run(sign_in.finish(begun, code, time.time()))
+        async with asyncio.timeout(ANSWER_S), store.locked(config.id):
+            grants.write(grant)
+        return grant
+    finally:
+        await client.close()
+
+
+async def _probe(config: ServerConfig, client: HttpClient) -> Challenge:
+    """What the server wants of somebody without a token; an empty challenge where it wants nothing, or says nothing."""
+    assert config.url is not None
+    target = HttpTarget(config.id, config.url, network=network_of(config))
+    head = JSON_CONTENT + ACCEPT_BOTH + ConfiguredHeaders(config.id, config.headers).block
+    mirrored = header_block([("Mcp-Method", "tools/list"), ("MCP-Protocol-Version", "2026-07-28")])
+    async with asyncio.timeout(_PROBE_S):
+        response = await client.request(b"POST", target, head + mirrored, _PROBE)
+    if response.stream is not None:
+        response.stream.close()
+    return read_challenge(response.header(b"www-authenticate")) if response.status == 401 else Challenge()
+
+
+def _joined(now: Challenge, before: Challenge | None) -> Challenge:
+    """The challenge of now, with the scopes that a call was refused for before."""
+    if before is None:
+        return now
+    return Challenge(now.resource_metadata or before.resource_metadata, (*now.scopes, *before.scopes), now.error)
+
+
+def _last_port(store: CredentialStore, server: str) -> int:
+    """The port of the client that was registered last: its redirect URI holds only there."""
+    import msgspec
+
+    from pactgate.upstreams.oauth.client import OAuthClient
+
+    known = [msgspec.json.decode(row.data, type=OAuthClient) for row in store.rows("client") if row.server == server]
+    return next((port for one in known if (port := urlsplit(one.redirect_uri).port)), 0)
+
+
+class _Answers:
+    """Takes the answer of the browser, from the socket or from standard input."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._found: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._state = ""
+
+    async def wait(self, state: str, server: str, *, takes_paste: bool) -> Answer:
+        self._state = state
+        loop = asyncio.get_running_loop()
+        if takes_paste:
+            with suppress(OSError, ValueError):  # standard input that can't be waited for has nothing to paste
+                loop.add_reader(sys.stdin.fileno(), self._read_pasted)
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await self._found
+        except TimeoutError:
+            raise sign_in_failure(server, f"nobody answered within {ANSWER_S / 60:g} minutes.") from None
+        finally:
+            if takes_paste:
+                with suppress(OSError, ValueError):
+                    loop.remove_reader(sys.stdin.fileno())
+
+    def _read_pasted(self) -> None:
+        line = sys.stdin.readline()
+        if not line:
+            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        elif line.strip() and not self._take(line.strip()):
+            print(_OTHER, file=sys.stderr)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request of the browser."""
+        try:
+            async with asyncio.timeout(_HEAD_S):
+                words = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)
+            is_answer = len(words) == 3 and words[0] == b"GET" and self._take(words[1].decode("ascii", "replace"))
+            text = _DONE if is_answer else _OTHER
+            status = "200 OK" if is_answer else "400 Bad Request"
+            head = (
+                f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(text)}\r\nConnection: close\r\n"
+            )
+            writer.write(f"{head}Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n\r\n{text}".encode())
+            await writer.drain()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # a browser that asks nothing gets no answer
+        finally:
+            writer.close()
+
+    def _take(self, text: str) -> bool:
+        try:
+            parts = urlsplit(text)
+        except ValueError:
+            return False
+        answer = dict(parse_qsl(parts.query, keep_blank_values=True))
+        fits = parts.path == _PATH and bool(self._state) and answer.get("state") == self._state
+        if fits and not self._found.done():
+            self._found.set_result(answer)
+        return fits
+
+
+@asynccontextmanager
+async def _listening(port: int) -> AsyncIterator[_Answers]:
+    answers = _Answers()
+    try:
+        server = await asyncio.start_server(answers.serve, _HOST, port, limit=_HEAD_BYTES)
+    except OSError:
+        server = await asyncio.start_server(answers.serve, _HOST, 0, limit=_HEAD_BYTES)
+    answers.port = server.sockets[0].getsockname()[1]
+    try:
+        yield answers
+    finally:
+        server.close()

@@ -1,0 +1,97 @@
+"""Who the gateway is at an authorization server, and how it proves it at the token endpoint (RFC 6749, 2.3; RFC 7591). Pure.
+
+A client belongs to the issuer it was made at and is shown to no other (SEP-2352). A `clientId` that is an https URL is a client id
+metadata document: it is used where the authorization server takes such documents. Must not: keep anything.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote_plus
+
+from msgspec import Struct
+
+from pactgate.upstreams.oauth.discovery import AuthorizationServer
+from pactgate.upstreams.oauth.steps import Fetch, Steps, decode_object, sign_in_failure, text_of
+
+CLIENT_NAME: Final = "Pactgate"
+_BASIC, _POST, _NONE = "client_secret_basic", "client_secret_post", "none"
+
+
+class OAuthClient(Struct, frozen=True):
+    """The gateway as a client of one authorization server."""
+
+    issuer: str
+    id: str
+    secret: str = ""
+    auth_method: str = _NONE
+    redirect_uri: str = ""
+    """Where a registered client gets its answers; empty for one that was not registered by us."""
+
+
+def is_document(client_id: str) -> bool:
+    return client_id.startswith("https://")
+
+
+def given_client(server: str, found: AuthorizationServer, client_id: str, secret: str) -> OAuthClient | None:
+    """The client of the settings, or None where another way has to be tried."""
+    if not client_id or (is_document(client_id) and not found.takes_client_documents):
+        return None
+    return OAuthClient(found.issuer, client_id, secret, _method(server, found, has_secret=bool(secret)))
+
+
+def _method(server: str, found: AuthorizationServer, *, has_secret: bool) -> str:
+    """How a client proves who it is. Without a list, a secret goes as `client_secret_basic` (RFC 8414, 2)."""
+    if not has_secret:
+        return _NONE
+    offered = found.auth_methods or (_BASIC,)
+    chosen = next((method for method in (_BASIC, _POST) if method in offered), None)
+    if chosen is None:
+        why = f"{found.issuer} takes no client secret; it offers {', '.join(offered)[:200]}."
+        raise sign_in_failure(server, why)
+    return chosen
+
+
+def register(server: str, found: AuthorizationServer, redirect_uri: str, scopes: tuple[str, ...]) -> Steps[OAuthClient]:
+    """Register the gateway as a client that runs on somebody's own machine (RFC 7591, with `application_type`)."""
+    if not found.registration_endpoint:
+        why = (
+            f"{found.issuer} registers no clients by itself. Register one there with the redirect URI {redirect_uri}, "
+            f"and put its id and the issuer into `auth` of {server} as clientId and issuer."
+        )
+        raise sign_in_failure(server, why)
+    offered = found.auth_methods or (_BASIC,)
+    wanted = next((method for method in (_NONE, _BASIC, _POST) if method in offered), _NONE)
+    body: dict[str, object] = {
+        "client_name": CLIENT_NAME,
+        "application_type": "native",
+        "redirect_uris": [redirect_uri],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": wanted,
+    }
+    if scopes:
+        body["scope"] = " ".join(scopes)
+    fetched = yield Fetch(found.registration_endpoint, json=body)
+    members = decode_object(fetched) or {}
+    client_id, secret = text_of(members, "client_id"), text_of(members, "client_secret")
+    if fetched.status not in (200, 201) or not client_id:
+        said = text_of(members, "error_description") or text_of(members, "error")
+        raise sign_in_failure(server, f"{found.issuer} refused to register a client (HTTP {fetched.status}).", said)
+    method = text_of(members, "token_endpoint_auth_method") or (wanted if secret or wanted == _NONE else _NONE)
+    if method not in (_BASIC, _POST, _NONE):
+        raise sign_in_failure(server, f"{found.issuer} wants a proof of the client that is not supported.", method)
+    return OAuthClient(found.issuer, client_id, secret, method, redirect_uri)
+
+
+def prove(client: OAuthClient, form: Mapping[str, str]) -> tuple[dict[str, str], str]:
+    """The form with what proves the client, and the `Authorization` header."""
+    if client.auth_method == _BASIC:
+        pair = f"{quote_plus(client.id)}:{quote_plus(client.secret)}".encode()
+        return dict(form), f"Basic {base64.b64encode(pair).decode()}"
+    proved = {**form, "client_id": client.id}
+    if client.auth_method == _POST:
+        proved["client_secret"] = client.secret
+    return proved, ""

@@ -1,0 +1,296 @@
+"""The access token of one server in a running gateway: read from the store, refreshed once for everybody, or the gateway's own.
+
+A call never asks here: channels carry the token in their headers, and come when a server refused it. One refresh runs at a time, in one
+process (a lock per server) and in a task of its own, so that a caller who leaves does not lose its answer. Under the lock the row is read
+again, and a newer token of another process is taken. A refresh token is marked before it is presented; one whose answer was lost is
+presented once more and never again. Must not: ask a person, or try again in a loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from pactgate.config.server_settings import ServerConfig
+from pactgate.core.failures import GatewayFailure, Verdict
+from pactgate.state.credential_store import CredentialStore
+from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.http.proxy import network_of
+from pactgate.upstreams.oauth import sign_in
+from pactgate.upstreams.oauth.challenge import Challenge, read_challenge
+from pactgate.upstreams.oauth.fetcher import SignInFetcher
+from pactgate.upstreams.oauth.sign_in import Grant, SignInSettings
+from pactgate.upstreams.oauth.steps import authorization_required
+from pactgate.upstreams.oauth.stored_grants import StoredGrant, StoredGrants
+from pactgate.upstreams.oauth.tokens import RefusedGrantError
+
+RENEW_S: Final = 30.0
+_EARLY_S: Final = 10.0
+"""A token that ends this soon is refreshed before a connection is opened with it."""
+_YOUNG_S: Final = 5.0
+"""A token that is refused at this age is not the trouble: another one would be refused as well."""
+_CLOSE_S: Final = 2.0
+_MAX_PRESENTED: Final = 2
+_MAX_WIDENED: Final = 3
+Know = Callable[[str], None]
+"""Is told each secret, to mask it."""
+
+
+class ServerGrant:
+    """`token` is the one to send now; empty: none."""
+
+    def __init__(
+        self,
+        settings: SignInSettings,
+        fetcher: SignInFetcher,
+        grants: StoredGrants | None,
+        know: Know,
+        *,
+        is_service: bool = False,
+        is_configured: bool = True,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """`grants` is None where there is no store: then nobody can have signed in. `is_configured`: the server has an `auth`."""
+        self.server = settings.server
+        self.token = ""
+        self._settings = settings
+        self._fetcher = fetcher
+        self._grants = grants
+        self._know = know
+        self._is_service = is_service
+        self._is_configured = is_configured
+        self._wall = wall
+        self._own: Grant | None = None
+        self._scopes = settings.scopes
+        self._widened = 0
+        self._ended = ""
+        """The token of the last grant that ended."""
+        self._refusal: GatewayFailure | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the server waits for somebody to sign in."""
+        return self._refusal is not None
+
+    async def prepare(self) -> None:
+        """Have a token before a connection is opened, where there can be one. Raises while the server waits for a sign-in."""
+        if self._is_service:
+            if not self.token:
+                await self._single()
+            return
+        stored = await self._read()
+        if stored is None or stored.grant.access_token in ("", self._ended):
+            if self._refusal is not None:
+                raise self._refusal.again()
+            if stored is not None:
+                self._refuse(self.token)
+            return
+        self._take(stored.grant)
+        if self._ends_soon(stored.grant) and stored.grant.refresh_token:
+            await self._single()
+
+    def answers(self, used: str, header: str) -> bool:
+        """Whether a 401 with this challenge is about a sign-in. One without OAuth's may be about an API key."""
+        return bool(self._is_configured or used or read_challenge(header).resource_metadata)
+
+    async def renew(self, used: str) -> None:
+        """After a 401: have another token than the one that was used. Raises where only a person can help."""
+        if self.token == used or not self.token:
+            await self._single()
+
+    async def widen(self, used: str, header: str) -> bool:
+        """After a 403: whether there is a token with more scopes now. Raises where a sign-in would give one."""
+        challenge = read_challenge(header)
+        if challenge.error != "insufficient_scope" or not challenge.scopes or not used:
+            return False
+        if self.token != used:
+            return True
+        if self._is_service:
+            return await self._widen_own(challenge)
+        stored = await self._read()
+        if stored is None:
+            return False
+        if stored.grant.access_token != used:
+            self._take(stored.grant)
+            return True
+        held = {*stored.grant.requested, *(stored.grant.scopes or ())}
+        if held.issuperset(challenge.scopes):
+            return False
+        assert self._grants is not None
+        await asyncio.to_thread(self._grants.keep_challenge, challenge)
+        raise authorization_required(self.server, f"it wants more scopes ({' '.join(challenge.scopes)[:300]}).")
+
+    def refused(self) -> GatewayFailure:
+        """The failure of a request whose fresh token was refused as well."""
+        return authorization_required(self.server, "it does not accept the token that it was given just now.")
+
+    async def reread(self) -> None:
+        """The file of credentials has changed: somebody signed in or out, or another process has refreshed."""
+        if self._is_service:
+            return
+        stored = await self._read()
+        if stored is not None and stored.grant.access_token not in ("", self._ended):
+            self._take(stored.grant)
+        elif stored is None:
+            self._ended, self.token = self.token or self._ended, ""
+
+    async def close(self) -> None:
+        """Give a refresh that runs a moment to end, so that its answer is kept."""
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=_CLOSE_S)
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    # One at a time.
+
+    async def _single(self) -> None:
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._bounded(), name=f"token of {self.server}")
+            self._task.add_done_callback(_note_failure)
+        await asyncio.shield(self._task)
+
+    async def _bounded(self) -> None:
+        try:
+            async with asyncio.timeout(RENEW_S):
+                await (self._obtain() if self._is_service else self._refresh())
+        except TimeoutError:
+            raise authorization_required(
+                self.server, f"its sign-in was not renewed within {RENEW_S:g} s.", next_step="Try again."
+            ) from None
+        except GatewayFailure as failure:
+            failure.verdict = Verdict.DID_NOT_RUN  # the server refused the request that led here
+            raise
+
+    async def _obtain(self) -> None:
+        """The gateway's own grant."""
+        if self._own is not None and self._wall() - self._own.signed_in_at < _YOUNG_S:
+            raise authorization_required(
+                self.server,
+                "it does not accept the token of its own authorization server.",
+                next_step=f"Check `auth` of {self.server}.",
+            )
+        self._own = await self._fetcher.run(sign_in.by_itself(self._settings, self._scopes, self._wall()))
+        self._take(self._own)
+
+    async def _widen_own(self, challenge: Challenge) -> bool:
+        wanted = tuple(dict.fromkeys((*self._scopes, *challenge.scopes)))
+        if wanted == self._scopes or self._widened >= _MAX_WIDENED:
+            return False
+        self._widened += 1
+        self._scopes, self._own = wanted, None
+        await self._single()
+        return True
+
+    async def _refresh(self) -> None:
+        used = self.token
+        if self._grants is None or not self._grants.store.exists:
+            self._refuse(used)
+            return
+        async with self._grants.store.locked(self.server):
+            stored = await self._read()
+            if stored is None:
+                self._refuse(used)
+            elif stored.grant.access_token and stored.grant.access_token not in (used, self._ended):
+                self._take(stored.grant)
+            else:
+                await self._present(self._grants, stored, used)
+
+    async def _present(self, grants: StoredGrants, stored: StoredGrant, used: str) -> None:
+        """Present the refresh token, under the lock."""
+        grant = stored.grant
+        is_young = self._wall() - grant.newest_at < _YOUNG_S and not self._ends_soon(grant)
+        if is_young or not grant.refresh_token or grant.unanswered >= _MAX_PRESENTED:
+            self._refuse(used)
+            return
+        marked = replace(grant, unanswered=grant.unanswered + 1)
+        generation = await asyncio.to_thread(grants.write, marked, replaces=stored.generation)
+        if generation is None:  # somebody signed in or out in this moment
+            self._refuse(used)
+            return
+        try:
+            found = await self._fetcher.run(sign_in.refreshed(self.server, grant, self._wall()))
+        except RefusedGrantError:
+            ended = replace(grant, access_token="", refresh_token="")
+            await asyncio.to_thread(grants.write, ended, replaces=generation)
+            self._refuse(used)
+            return
+        except GatewayFailure as failure:
+            if failure.verdict is Verdict.DID_NOT_RUN:  # it was not taken, so it may be presented again
+                await asyncio.to_thread(grants.write, grant, replaces=generation)
+            raise
+        await asyncio.to_thread(grants.write, found, replaces=generation)
+        self._take(found)
+
+    # What is known.
+
+    async def _read(self) -> StoredGrant | None:
+        if self._grants is None or not self._grants.store.exists:
+            return None
+        return await asyncio.to_thread(self._grants.read)
+
+    def _take(self, grant: Grant) -> None:
+        for secret in (grant.access_token, grant.refresh_token, grant.client.secret):
+            if secret:
+                self._know(secret)
+        self.token = grant.access_token
+        self._refusal = None
+
+    def _ends_soon(self, grant: Grant) -> bool:
+        return grant.expires_at is not None and grant.expires_at - self._wall() < _EARLY_S
+
+    def _refuse(self, used: str) -> None:
+        """Raise, unless a newer token than the one that was used was taken in the meantime."""
+        if self.token != used:
+            return
+        self._ended, self.token = used or self._ended, ""
+        why = "the sign-in has ended." if self._ended else "nobody has signed in."
+        self._refusal = authorization_required(self.server, why)
+        raise self._refusal.again()
+
+
+def server_grant(
+    config: ServerConfig, client: HttpClient, store: CredentialStore | None, know: Know
+) -> ServerGrant | None:
+    """The grant of a server over HTTP; None where it has credentials of the operator's."""
+    if config.url is None or any(name.casefold() == "authorization" for name in config.headers):
+        return None
+    return ServerGrant(
+        settings_of(config),
+        fetcher_of(config, client),
+        None if store is None else StoredGrants(store, config.id, config.url),
+        know,
+        is_service=config.auth is not None and config.auth.who == "service",
+        is_configured=config.auth is not None,
+    )
+
+
+def settings_of(config: ServerConfig) -> SignInSettings:
+    assert config.url is not None
+    auth = config.auth
+    if auth is None:
+        return SignInSettings(server=config.id, url=config.url)
+    return SignInSettings(
+        server=config.id,
+        url=config.url,
+        issuer=auth.issuer,
+        client_id=auth.client_id or "",
+        client_secret=auth.client_secret or "",
+        scopes=auth.scopes,
+    )
+
+
+def fetcher_of(config: ServerConfig, client: HttpClient) -> SignInFetcher:
+    assert config.url is not None
+    named = () if config.auth is None else (config.auth.issuer,)
+    return SignInFetcher(client, config.id, config.url, named, network=network_of(config))
+
+
+def _note_failure(task: asyncio.Task[None]) -> None:
+    """Whoever waits gets the failure; nobody may be left."""
+    if not task.cancelled():
+        task.exception()

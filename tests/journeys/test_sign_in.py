@@ -1,0 +1,225 @@
+"""From a server that wants a sign-in to its first call, and what happens to calls when a token ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from pactgate.app import Gateway
+from pactgate.core.events import Event, RequestFinished
+from pactgate.state.credential_store import CredentialStore
+from pactgate.upstreams.oauth.stored_grants import StoredGrants, all_grants
+from tests.support.eventually import eventually
+from tests.support.sign_in_server import SignInServer, agree, sign_in_server
+
+COMMAND = [sys.executable, "-c", "from pactgate.cli.main import main; main()"]
+
+
+@pytest.fixture
+def server() -> Iterator[SignInServer]:
+    with sign_in_server() as state:
+        yield state
+
+
+@pytest.fixture
+def config(server: SignInServer, tmp_path: Path) -> Path:
+    path = tmp_path / "pactgate.json"
+    path.write_text(json.dumps({"mcpServers": {"vault": {"url": server.url}}}))
+    return path
+
+
+def run(config: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, *words, "--config", str(config)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+
+def log_in(config: Path) -> str:
+    """`pactgate login` with somebody who agrees. Returns what it said."""
+    words = [*COMMAND, "login", "vault", "--no-browser", "--config", str(config)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True) as child:
+        assert child.stdout is not None
+        agree(child.stdout.readline().strip())
+        said = child.communicate(timeout=20)
+    assert child.returncode == 0, said
+    return said[1]
+
+
+class Told(list[Event]):
+    """The events of a gateway."""
+
+    @property
+    def failure(self) -> dict[str, Any]:
+        """How the last call failed."""
+        last = next(event.record for event in reversed(self) if isinstance(event, RequestFinished))
+        return {"message": last.message, **(last.failure or {})}
+
+
+async def call(gateway: Gateway) -> bool:
+    return bool((await gateway.invoke("vault__act"))["success"])
+
+
+def has_tools(gateway: Gateway) -> bool:
+    return bool(gateway.connections.servers["vault"].lists.found.tools)
+
+
+async def signed_in(gateway: Gateway, config: Path) -> None:
+    log_in(config)
+    await eventually(lambda: has_tools(gateway))
+
+
+async def test_a_server_waits_for_a_sign_in_and_its_tools_come_with_it(server: SignInServer, config: Path) -> None:
+    async with Gateway.open(config) as gateway:
+        report = await gateway.discover()
+        assert "vault needs sign-in: nobody has signed in. Run `pactgate login vault`." in str(report.server_results)
+        refused = server.refused
+        await gateway.discover(force_refresh=True)
+        assert server.refused == refused, "a server that nobody signed in to is not asked again"
+        await signed_in(gateway, config)
+        assert await call(gateway)
+    assert server.acted == 1
+
+
+async def test_a_token_that_ends_between_two_calls_is_renewed_and_each_call_runs_once(
+    server: SignInServer, config: Path
+) -> None:
+    log_in(config)
+    async with Gateway.open(config) as gateway:
+        await gateway.discover()
+        assert await call(gateway)
+        server.expire_tokens()
+        await eventually(lambda: not server.tokens)
+        shift_age(config)
+        assert await call(gateway)
+    assert server.acted == 2
+    assert len(server.refreshes) == 1
+
+
+def shift_age(config: Path) -> None:
+    """Make the kept token a minute older than it is."""
+    store = CredentialStore(str(config.with_suffix(".credentials")))
+    for name, stored in all_grants(store):
+        older = replace(stored.grant, signed_in_at=stored.grant.signed_in_at - 60)
+        StoredGrants(store, name, stored.grant.resource).write(older)
+
+
+async def test_a_grant_that_was_revoked_ends_in_a_sign_in_and_never_in_a_loop(
+    server: SignInServer, config: Path
+) -> None:
+    log_in(config)
+    told = Told()
+    async with Gateway.open(config, told.append) as gateway:
+        await gateway.discover()
+        server.expire_tokens()
+        server.refresh_tokens.clear()
+        shift_age(config)
+        for _ in range(3):
+            assert not await call(gateway)
+            assert told.failure["failure_mode"] == "authorization_required"
+            assert told.failure["verdict"] == "did_not_run"
+            assert "Run `pactgate login vault`" in told.failure["message"]
+        assert len(server.refreshes) == 1
+        assert has_tools(gateway), "its tools stay in the list"
+        log_in(config)
+        await eventually(partial(call, gateway))
+
+
+async def test_a_call_whose_answer_had_begun_is_not_sent_again(server: SignInServer, config: Path) -> None:
+    log_in(config)
+    told = Told()
+    async with Gateway.open(config, told.append) as gateway:
+        await gateway.discover()
+        server.expire_tokens()
+        server.acts_before_it_refuses = True
+        assert not await call(gateway)
+        assert told.failure["verdict"] == "may_have_run"
+    assert server.acted == 1
+    assert server.refreshes == []
+
+
+async def test_a_second_refusal_is_the_end_and_says_so(server: SignInServer, config: Path) -> None:
+    log_in(config)
+    told = Told()
+    async with Gateway.open(config, told.append) as gateway:
+        await gateway.discover()
+        shift_age(config)
+        server.tokens = NeverFull()
+        assert not await call(gateway)
+    assert told.failure["attempts"] == 2
+    assert "does not accept the token" in told.failure["message"]
+    assert len(server.refreshes) == 1
+
+
+class NeverFull(dict[str, set[str]]):
+    """Tokens that are forgotten as they are given."""
+
+    def __setitem__(self, token: str, scopes: set[str]) -> None:
+        """Nothing."""
+
+
+def test_status_shows_everything_but_a_token_and_logout_forgets_it(server: SignInServer, config: Path) -> None:
+    assert "It is renewed by itself." in log_in(config)
+    shown = run(config, "auth", "status")
+    row = json.loads(run(config, "auth", "status", "--json").stdout)[0]
+    assert (row["server"], row["issuer"], row["scopes"]) == ("vault", server.origin, ["act"])
+    assert row["isRenewable"]
+    said = shown.stdout + shown.stderr + json.dumps(row)
+    assert not any(secret in said for secret in (*server.tokens, *server.refresh_tokens))
+    assert run(config, "auth", "rotate-key").returncode == 0
+    assert run(config, "logout", "vault").returncode == 0
+    assert run(config, "logout", "vault").returncode == 1
+    assert json.loads(run(config, "auth", "status", "--json").stdout) == []
+
+
+async def test_a_logout_ends_the_calls_of_a_running_gateway(server: SignInServer, config: Path) -> None:
+    log_in(config)
+    async with Gateway.open(config) as gateway:
+        await gateway.discover()
+        assert await call(gateway)
+        assert run(config, "logout", "vault").returncode == 0
+
+        async def is_over() -> bool:
+            return not await call(gateway)
+
+        await eventually(is_over)
+    assert server.tokens, "at the server the token is still good; the gateway does not send it any more"
+
+
+def test_no_file_and_no_output_holds_a_token_in_the_clear(server: SignInServer, config: Path) -> None:
+    said = log_in(config)
+    secrets = [*server.tokens, *server.refresh_tokens]
+    assert secrets
+    written = said.encode() + b"".join(file.read_bytes() for file in config.parent.iterdir())
+    assert not any(secret.encode() in written for secret in secrets)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("login", "nobody"), "There is no server nobody"),
+        (("login", "local"), "local has no url"),
+        (("login", "robot"), "who: service"),
+    ],
+)
+def test_what_can_not_be_signed_in_to_is_said(words: tuple[str, ...], why: str, tmp_path: Path) -> None:
+    config = tmp_path / "pactgate.json"
+    robot = {
+        "type": "oauth",
+        "who": "service",
+        "issuer": "https://a.example",
+        "clientId": "r",
+        "clientSecret": "s" * 20,
+    }
+    servers = {"local": {"command": "true"}, "robot": {"url": "https://b.example/mcp", "auth": robot}}
+    config.write_text(json.dumps({"mcpServers": servers}))
+    done = run(config, *words)
+    assert done.returncode != 0
+    assert why in done.stderr

@@ -1,0 +1,204 @@
+"""A server that wants OAuth, and its authorization server, in one thread: with rotation, reuse detection, and what goes wrong."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+from urllib.request import urlopen
+
+TOOL = {"name": "act", "description": "Acts.", "inputSchema": {"type": "object", "properties": {}}}
+_INFO = {"io.modelcontextprotocol/serverInfo": {"name": "vault", "version": "1"}}
+
+
+class SignInServer:
+    """Everything a test may look at or change."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.url = f"{origin}/mcp"
+        self.tokens: dict[str, set[str]] = {}
+        """Live access tokens and their scopes."""
+        self.refresh_tokens: dict[str, bool] = {}
+        """Each refresh token that was ever given, and whether it is the newest of its family."""
+        self.codes: dict[str, dict[str, str]] = {}
+        self.forms: list[dict[str, str]] = []
+        """What was posted to the token endpoint."""
+        self.refreshes: list[str] = []
+        self.acted = 0
+        self.refused = 0
+        self.needed_scope = "act"
+        self.lifetime_s: int | None = 3600
+        self.acts_before_it_refuses = False
+        self.hold = threading.Event()
+        """Set: refreshes are answered. Cleared: they wait after the token was rotated."""
+        self.hold.set()
+        self.documents: dict[str, tuple[int, dict[str, str], bytes]] = {}
+        """What is answered instead, by path."""
+        self.lock = threading.Lock()
+
+    def metadata(self) -> dict[str, Any]:
+        return {
+            "issuer": self.origin,
+            "authorization_endpoint": f"{self.origin}/authorize",
+            "token_endpoint": f"{self.origin}/token",
+            "registration_endpoint": f"{self.origin}/register",
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
+            "authorization_response_iss_parameter_supported": True,
+        }
+
+    def resource(self) -> dict[str, Any]:
+        return {"resource": self.url, "authorization_servers": [self.origin]}
+
+    def expire_tokens(self) -> None:
+        self.tokens.clear()
+
+    def give(self, scopes: set[str]) -> dict[str, Any]:
+        access, refresh = f"access-{secrets.token_hex(8)}", f"refresh-{secrets.token_hex(8)}"
+        self.tokens[access] = scopes
+        self.refresh_tokens[refresh] = True
+        given = {"access_token": access, "token_type": "Bearer", "refresh_token": refresh, "scope": " ".join(scopes)}
+        return given if self.lifetime_s is None else {**given, "expires_in": self.lifetime_s}
+
+    def redeem(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        self.forms.append(form)
+        if form["grant_type"] == "client_credentials":
+            return 200, {**self.give({*form.get("scope", "act").split()}), "refresh_token": ""}
+        if form["grant_type"] == "authorization_code":
+            asked = self.codes.pop(form["code"])
+            digest = hashlib.sha256(form["code_verifier"].encode()).digest()
+            assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == asked["code_challenge"]
+            assert form["resource"] == asked["resource"] == self.url
+            return 200, self.give(set(asked.get("scope", "act").split()))
+        old = form["refresh_token"]
+        self.refreshes.append(old)
+        if not self.refresh_tokens.get(old):
+            self.refresh_tokens.clear()  # reuse of a rotated token: the whole family ends
+            self.tokens.clear()
+            return 400, {"error": "invalid_grant"}
+        self.refresh_tokens[old] = False
+        return 200, self.give({self.needed_scope})
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        state, parts = self.server.state, urlsplit(self.path)
+        if parts.path in state.documents:
+            self._send(*state.documents[parts.path])
+        elif parts.path == "/.well-known/oauth-protected-resource/mcp":
+            self._json(200, state.resource())
+        elif parts.path == "/.well-known/oauth-authorization-server":
+            self._json(200, state.metadata())
+        elif parts.path == "/authorize":
+            asked = dict(parse_qsl(parts.query))
+            code = secrets.token_hex(8)
+            state.codes[code] = asked
+            answer = urlencode({"code": code, "state": asked["state"], "iss": state.origin})
+            self._send(302, {"Location": f"{asked['redirect_uri']}?{answer}"}, b"")
+        else:
+            self._send(404, {}, b"")
+
+    def do_POST(self) -> None:
+        state = self.server.state
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.path == "/register":
+            self._json(201, {**json.loads(body), "client_id": "made-here"})
+        elif self.path == "/token":
+            with state.lock:
+                status, said = state.redeem({key: one[0] for key, one in parse_qs(body.decode()).items()})
+            state.hold.wait(20)
+            self._json(status, said)
+        else:
+            self._serve_mcp(json.loads(body))
+
+    def _serve_mcp(self, message: dict[str, Any]) -> None:
+        state, method = self.server.state, message["method"]
+        held = state.tokens.get((self.headers.get("Authorization") or "").removeprefix("Bearer "))
+        if held is None:
+            if state.acts_before_it_refuses and method == "tools/call":
+                state.acted += 1
+                head = b'event: message\ndata: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n'
+                self._send(200, {"Content-Type": "text/event-stream", "Connection": "close"}, head)
+                return
+            state.refused += 1
+            metadata = (
+                f'Bearer resource_metadata="{state.origin}/.well-known/oauth-protected-resource/mcp", scope="act"'
+            )
+            self._send(401, {"WWW-Authenticate": metadata}, b"")
+            return
+        if method == "tools/call" and state.needed_scope not in held:
+            self._send(
+                403, {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{state.needed_scope}"'}, b""
+            )
+            return
+        self._json(200, {"jsonrpc": "2.0", "id": message.get("id"), "result": self._result(method)})
+
+    def _result(self, method: str) -> dict[str, Any]:
+        whole = {"resultType": "complete", "_meta": _INFO}
+        if method == "server/discover":
+            return {
+                **whole,
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {}},
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }
+        if method == "tools/list":
+            return {**whole, "tools": [TOOL], "ttlMs": 0, "cacheScope": "private"}
+        self.server.state.acted += 1
+        return {**whole, "content": [{"type": "text", "text": "done"}]}
+
+    def _json(self, status: int, value: object) -> None:
+        self._send(status, {"Content-Type": "application/json"}, json.dumps(value).encode())
+
+    def _send(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+    state: SignInServer
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that leaves is no news."""
+
+
+@contextmanager
+def sign_in_server() -> Iterator[SignInServer]:
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.state = SignInServer(f"http://127.0.0.1:{server.server_address[1]}")
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield server.state
+    finally:
+        server.state.hold.set()
+        server.shutdown()
+        server.server_close()
+        thread.join(5)
+
+
+def agree(url: str) -> None:
+    """What a browser does whose user agrees to everything."""
+    with urlopen(url, timeout=5) as answer:
+        answer.read()

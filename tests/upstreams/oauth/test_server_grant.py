@@ -1,0 +1,303 @@
+"""The token of one server: refreshed once for everybody, never presented twice, and asked for when only a person can help."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from pactgate.config.sections.sign_in import SignIn
+from pactgate.config.server_settings import ServerConfig
+from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.state.credential_store import CredentialStore
+from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.oauth import server_grant as module
+from pactgate.upstreams.oauth.client import OAuthClient
+from pactgate.upstreams.oauth.server_grant import ServerGrant, server_grant
+from pactgate.upstreams.oauth.sign_in import Grant
+from pactgate.upstreams.oauth.stored_grants import StoredGrants
+from tests.support.eventually import eventually, eventually_blocking
+from tests.support.sign_in_server import SignInServer, sign_in_server
+
+PROCESSES = 12
+CHILD = """
+import asyncio, sys
+from pactgate.config.sections.sign_in import SignIn
+from pactgate.config.server_settings import ServerConfig
+from pactgate.state.credential_store import CredentialStore
+from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.oauth.server_grant import server_grant
+
+async def main(url, path):
+    client = HttpClient()
+    grant = server_grant(ServerConfig(id="vault", url=url), client, CredentialStore(path), lambda secret: None)
+    await grant.prepare()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    await grant.renew(grant.token)
+    print(grant.token, flush=True)
+    await client.close()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[SignInServer]:
+    with sign_in_server() as state:
+        yield state
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CredentialStore:
+    return CredentialStore(str(tmp_path / "pactgate.credentials"))
+
+
+def keep_grant(server: SignInServer, store: CredentialStore, *, age_s: float = 60.0, left_s: float = 3600.0) -> str:
+    """A sign-in that happened a while ago. Returns its access token."""
+    given, now = server.give({"act"}), time.time()
+    grant = Grant(
+        resource=server.url,
+        client=OAuthClient(server.origin, "made-here"),
+        token_endpoint=f"{server.origin}/token",
+        access_token=given["access_token"],
+        refresh_token=given["refresh_token"],
+        expires_at=now + left_s,
+        requested=("act",),
+        signed_in_at=now - age_s,
+    )
+    StoredGrants(store, "vault", server.url).write(grant)
+    return grant.access_token
+
+
+@asynccontextmanager
+async def opened(
+    server: SignInServer, store: CredentialStore, auth: SignIn | None = None
+) -> AsyncIterator[ServerGrant]:
+    client = HttpClient()
+    grant = server_grant(ServerConfig(id="vault", url=server.url, auth=auth), client, store, lambda _: None)
+    assert grant is not None
+    try:
+        yield grant
+    finally:
+        await grant.close()
+        await client.close()
+
+
+async def test_a_hundred_callers_that_were_refused_cause_one_refresh(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    old = keep_grant(server, store)
+    async with opened(server, store) as grant:
+        await grant.prepare()
+        await asyncio.gather(*(grant.renew(old) for _ in range(100)))
+        assert grant.token != old
+    assert len(server.refreshes) == 1
+    assert server.forms[0]["resource"] == server.url
+
+
+async def test_a_token_that_ends_is_refreshed_before_a_connection_is_opened(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    old = keep_grant(server, store, left_s=1.0)
+    async with opened(server, store) as grant:
+        await grant.prepare()
+        assert grant.token not in ("", old)
+
+
+async def test_a_caller_who_leaves_does_not_lose_the_answer(server: SignInServer, store: CredentialStore) -> None:
+    old = keep_grant(server, store)
+    async with opened(server, store) as grant:
+        await grant.prepare()
+        server.hold.clear()
+        leaving = asyncio.create_task(grant.renew(old))
+        await eventually(lambda: server.refreshes)
+        leaving.cancel()
+        server.hold.set()
+        await eventually(lambda: grant.token != old)
+    kept = StoredGrants(store, "vault", server.url).read()
+    assert kept is not None
+    assert kept.grant.access_token in server.tokens
+    assert kept.grant.unanswered == 0
+
+
+def test_twelve_processes_and_one_rotating_token_refresh_exactly_once(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    keep_grant(server, store)
+    words = [sys.executable, "-c", CHILD, server.url, store.path]
+    children = [
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(PROCESSES)
+    ]
+    try:
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+        found = {child.communicate("\n", timeout=20)[0].strip() for child in children}
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+    assert len(server.refreshes) == 1
+    assert len(found) == 1
+    assert found <= set(server.tokens)
+
+
+def test_a_process_that_is_killed_in_the_middle_of_a_refresh_ends_in_one_more_try_and_then_a_sign_in(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    keep_grant(server, store)
+    server.hold.clear()
+    words = [sys.executable, "-c", CHILD, server.url, store.path]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdin is not None
+        child.stdin.write("\n")
+        child.stdin.flush()
+        eventually_blocking(lambda: server.refreshes)
+        child.send_signal(signal.SIGKILL)
+    server.hold.set()
+
+    async def later() -> list[Kind]:
+        kinds = []
+        async with opened(server, store) as grant:
+            await grant.prepare()
+            for _ in range(5):
+                with pytest.raises(GatewayFailure) as refused:
+                    await grant.renew(grant.token)
+                kinds.append(refused.value.kind)
+        return kinds
+
+    assert asyncio.run(later()) == [Kind.AUTHORIZATION_REQUIRED] * 5
+    assert len(server.refreshes) == 2, "the token whose answer was lost is presented once more, and never again"
+
+
+async def test_a_lost_answer_is_recovered_where_the_authorization_server_had_not_rotated(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    old = keep_grant(server, store)
+    grants = StoredGrants(store, "vault", server.url)
+    kept = grants.read()
+    assert kept is not None
+    grants.write(replace(kept.grant, unanswered=1))
+    async with opened(server, store) as grant:
+        await grant.prepare()
+        await grant.renew(old)
+        assert grant.token in server.tokens
+    kept = grants.read()
+    assert kept is not None
+    assert kept.grant.unanswered == 0
+
+
+async def test_an_authorization_server_that_is_down_does_not_end_the_sign_in(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    old = keep_grant(server, store)
+    grants = StoredGrants(store, "vault", server.url)
+    kept = grants.read()
+    assert kept is not None
+    grants.write(replace(kept.grant, token_endpoint="http://127.0.0.1:9/token"))
+    async with opened(server, store) as grant:
+        await grant.prepare()
+        for _ in range(3):
+            with pytest.raises(GatewayFailure) as refused:
+                await grant.renew(old)
+            assert refused.value.kind is Kind.CONNECTION_FAILED
+            assert refused.value.verdict is Verdict.DID_NOT_RUN
+    after = grants.read()
+    assert after is not None
+    assert after.grant.unanswered == 0
+    assert after.grant.refresh_token == kept.grant.refresh_token
+
+
+async def test_a_sign_in_of_another_process_is_taken_without_a_refresh(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    async with opened(server, store) as grant:
+        await grant.prepare()
+        with pytest.raises(GatewayFailure, match="Run `pactgate login vault`"):
+            await grant.renew("")
+        assert grant.is_wanted
+        token = keep_grant(server, store)
+        await grant.renew("")
+        assert grant.token == token
+    assert server.refreshes == []
+
+
+async def test_a_server_that_nobody_signed_in_to_is_not_asked_again(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    async with opened(server, store) as grant:
+        with pytest.raises(GatewayFailure):
+            await grant.renew("")
+        with pytest.raises(GatewayFailure) as refused:
+            await grant.prepare()
+    assert refused.value.kind is Kind.AUTHORIZATION_REQUIRED
+    assert refused.value.verdict is Verdict.DID_NOT_RUN
+
+
+async def test_a_grant_is_only_for_the_url_it_was_made_for(server: SignInServer, store: CredentialStore) -> None:
+    keep_grant(server, store)
+    client = HttpClient()
+    elsewhere = ServerConfig(id="vault", url=f"{server.origin}/elsewhere")
+    grant = server_grant(elsewhere, client, store, lambda _: None)
+    assert grant is not None
+    await grant.prepare()
+    assert grant.token == ""
+    await client.close()
+
+
+async def test_a_young_token_that_is_refused_is_not_refreshed_again_and_again(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    token = keep_grant(server, store, age_s=0.0)
+    async with opened(server, store) as grant:
+        await grant.prepare()
+        for _ in range(3):
+            with pytest.raises(GatewayFailure):
+                await grant.renew(token)
+    assert server.refreshes == []
+
+
+async def test_more_scopes_want_a_person_and_are_remembered_for_the_next_sign_in(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    token = keep_grant(server, store)
+    header = 'Bearer error="insufficient_scope", scope="act admin"'
+    async with opened(server, store) as grant:
+        await grant.prepare()
+        with pytest.raises(GatewayFailure, match="it wants more scopes \\(act admin\\)"):
+            await grant.widen(token, header)
+        assert not await grant.widen(token, 'Bearer error="insufficient_scope", scope="act"'), "it has that one"
+        assert not await grant.widen(token, 'Bearer error="invalid_request"')
+    wanted = StoredGrants(store, "vault", server.url).challenge()
+    assert wanted is not None
+    assert wanted.scopes == ("act", "admin")
+
+
+async def test_a_service_asks_for_its_token_itself_and_widens_it_at_most_three_times(
+    server: SignInServer, store: CredentialStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_YOUNG_S", 0.0)
+    auth = SignIn(type="oauth", who="service", issuer=server.origin, client_id="robot", client_secret="robot-secret")
+    async with opened(server, store, auth) as grant:
+        await grant.prepare()
+        first = grant.token
+        assert first in server.tokens
+        widened = [
+            await grant.widen(grant.token, f'Bearer error="insufficient_scope", scope="s{number}"')
+            for number in range(5)
+        ]
+        assert widened == [True, True, True, False, False]
+        await grant.renew(grant.token)
+        assert grant.token in server.tokens
+    assert not store.exists, "nothing of it has to be kept"
+    assert server.forms[-1]["scope"] == "s0 s1 s2"
+    assert "robot-secret" not in str(server.forms), "the secret goes as client_secret_basic"
