@@ -23,6 +23,7 @@ from pactgate.audit.call_history import CallHistory
 from pactgate.capture.recorders import GatewayRecorders
 from pactgate.catalog.caller_sessions import CALLER_SESSION_POOL
 from pactgate.catalog.connections import Connections, ServerChanges
+from pactgate.catalog.definition_pins import Pinning
 from pactgate.catalog.discovery_report import DiscoveryReport
 from pactgate.config.load import load
 from pactgate.config.model import Config
@@ -217,6 +218,7 @@ class Gateway:
             max_age_s=config.discovery.discovery_interval_ms / 1000,
             first_list_wait_s=config.discovery.first_list_wait_ms / 1000,
             built_in=(_OWN,),
+            pinning=Pinning(config.lock.mode, config.pins),
         )
         self.connections.on_catalog_changed = self._catalog_changed
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
@@ -459,7 +461,10 @@ class Gateway:
         self._rates.reconfigure(config.rate_limits)
         self._overload.share(config.has_several_principals)
         done = await self.connections.apply(
-            config.servers.values(), naming=config.naming.exposed, categories=config.categories
+            config.servers.values(),
+            naming=config.naming.exposed,
+            categories=config.categories,
+            pinning=Pinning(config.lock.mode, config.pins),
         )
         self.server_logs.keep_only(config.servers)
         if config.cache != before.cache:

@@ -18,7 +18,8 @@ from pactgate.catalog.caller_sessions import session_key
 from pactgate.catalog.catalog import Catalog, ServerCatalog, name_entries, oversize_reason
 from pactgate.catalog.conflicts import Conflict, ConflictSeverity
 from pactgate.catalog.definition_history import DefinitionHistory
-from pactgate.catalog.discovery import TOOLS, DiscoveredLists
+from pactgate.catalog.definition_pins import DefinitionGuard, Pinning
+from pactgate.catalog.discovery import MAX_LEFT_OUT, TOOLS, DiscoveredLists
 from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.index import PROMPT_KIND, TOOL_KIND, EntryKind
 from pactgate.catalog.near_names import advice
@@ -35,6 +36,7 @@ from pactgate.protocol.messages import encode_json
 from pactgate.upstreams.dialer import Dialer, Session
 
 _NOTHING: Final = ServerCatalog()
+_NO_PINNING: Final = Pinning()
 _MAX_REMOVED_IDS: Final = 1000
 _MAX_OWN_CATALOGS: Final = 64
 
@@ -68,6 +70,7 @@ class Connections:
         max_age_s: float = 60.0,
         first_list_wait_s: float = 60.0,
         built_in: Iterable[ServerConfig] = (),
+        pinning: Pinning = _NO_PINNING,
     ) -> None:
         self._make_dialer = make_dialer
         self._naming = naming
@@ -82,6 +85,8 @@ class Connections:
         self._named: dict[str, tuple[DiscoveredLists, ServerCatalog]] = {}
         self._by_server: dict[str, ServerCatalog] = {}
         self._history: dict[str, DefinitionHistory] = {}
+        self._pinning = pinning
+        self._guard = DefinitionGuard(pinning, emit, naming)
         self.conflicts: tuple[Conflict, ...] = ()
         """The conflicts that were last found between the servers."""
         self._reserved: dict[str, None] = {}
@@ -134,7 +139,9 @@ class Connections:
         asked = [
             id_
             for id_, supervisor in self._supervisors.items()
-            if caller.scope in (None, id_) and supervisor.has_lists_of(caller, capabilities)
+            if caller.scope in (None, id_)
+            and supervisor.has_lists_of(caller, capabilities)
+            and self._guard.why_held(id_) is None
         ]
         lists = await asyncio.gather(*(self._own_lists(id_, caller, capabilities) for id_ in asked))
         own = {id_: found for id_, found in zip(asked, lists, strict=True) if found is not None}
@@ -162,6 +169,9 @@ class Connections:
     def _own_entries(self, server: str, found: DiscoveredLists) -> ServerCatalog:
         """The tools of a caller's own session beside the shared prompts and resources. Known hints count as in the shared list."""
         hints = self._history[server].hints() if server in self._history else {}
+        session = self.connected(server)
+        if self._has_lock and session is not None:
+            found = self._guard.admit_own(self._supervisors[server].config, session.identity, found)
         named = name_entries(server, found, self._naming, self._categories, hints)
         return self._by_server.get(server, _NOTHING)._replace(tools=named.tools)
 
@@ -199,10 +209,16 @@ class Connections:
         supervisor = self._supervisors.get(server) or self._built_in.get(server)
         if supervisor is None:
             raise GatewayFailure(Kind.UNKNOWN_SERVER, f"There is no server {server!r} any more.", server=server)
+        self._guard.require(server)
         return supervisor
 
     async def apply(
-        self, servers: Iterable[ServerConfig], *, naming: str, categories: Mapping[str, str] | None = None
+        self,
+        servers: Iterable[ServerConfig],
+        *,
+        naming: str,
+        categories: Mapping[str, str] | None = None,
+        pinning: Pinning = _NO_PINNING,
     ) -> ServerChanges:
         """Apply a list of servers: end those it lacks, restart changed ones, leave the others alone."""
         wanted = {config.id: config for config in servers}
@@ -210,10 +226,13 @@ class Connections:
         kept = {id_: item for id_, item in before.items() if id_ in wanted and _is_same(item.config, wanted[id_])}
         if naming != self._naming or dict(categories or {}) != self._categories:
             self._naming, self._categories, self._named = naming, dict(categories or {}), {}
+        if naming != self._naming or pinning != self._pinning:
+            self._pinning, self._guard = pinning, DefinitionGuard(pinning, self._emit, naming)
         self._supervisors = {id_: kept.get(id_) or self._supervise(config) for id_, config in wanted.items()}
         for id_, item in kept.items():
             item.reconfigure(replace(wanted[id_], enabled=item.config.enabled))
         self._named = {id_: named for id_, named in self._named.items() if id_ in kept or id_ in self._built_in}
+        self._guard.keep(kept)
         self._history = {id_: history for id_, history in self._history.items() if id_ in self._everyone}
         for id_ in self._history.keys() - kept.keys() - self._built_in.keys():
             self._history[id_].restart()
@@ -297,6 +316,7 @@ class Connections:
             return tools.resolve(name, scope)
         except GatewayFailure as failure:
             if failure.kind is Kind.UNKNOWN_TOOL:
+                self._guard.require_named("tools", name, scope)
                 away = () if scope is not None or failure.server is not None else tuple(self.missing())
                 said = advice(name, (tool.full_name for tool in tools.entries(scope)), away)
                 failure.reword(lambda message: f"{message} {said}".rstrip())
@@ -314,6 +334,8 @@ class Connections:
             if failure.kind is not Kind.UNKNOWN_RESOURCE:
                 raise
             await self.settle()
+        for listing in ("resources", "templates"):
+            self._guard.require_named(listing, uri, scope)
         return self.catalog.resolve_uri(uri, scope)
 
     async def resolve_prompt(self, name: str, scope: str | None) -> Prompt:
@@ -324,7 +346,12 @@ class Connections:
             if failure.kind is not Kind.UNKNOWN_PROMPT:
                 raise
         await self._wait_for(scope or self.catalog.prompts.server_for(name), self._supervisors, PROMPT_KIND)
-        return self.catalog.prompts.resolve(name, scope)
+        try:
+            return self.catalog.prompts.resolve(name, scope)
+        except GatewayFailure as failure:
+            if failure.kind is Kind.UNKNOWN_PROMPT:
+                self._guard.require_named("prompts", name, scope)
+            raise
 
     async def _wait_for(self, server: str | None, servers: Mapping[str, Supervisor], kind: EntryKind) -> None:
         """Wait for the first list of a server. Raises why the server is unreachable, which says more than an unknown name."""
@@ -348,6 +375,12 @@ class Connections:
         for method, servers in self.catalog.oversized.items():
             if supervisor.config.id in servers:
                 row["leftOut"] = [oversize_reason(method), *row["leftOut"]]
+        findings = self._guard.findings(supervisor.config.id)
+        row["definitionsChanged"] = len(findings)
+        if findings:  # clients see fewer
+            row["toolCount"] = len(self._by_server.get(supervisor.config.id, _NOTHING).tools)
+        row["leftOut"] = [*map(str, findings[:MAX_LEFT_OUT]), *row["leftOut"]]
+        row["trouble"] = row["trouble"] or self._guard.why_held(supervisor.config.id)
         row["hazards"] = [
             conflict.message
             for conflict in self.conflicts
@@ -367,7 +400,10 @@ class Connections:
 
     def missing(self) -> dict[str, str]:
         """The enabled servers that are unavailable now, each with the reason."""
-        return {id_: item.trouble for id_, item in self._supervisors.items() if item.trouble is not None}
+        return {id_: why for id_, item in self._supervisors.items() if (why := self._trouble(item)) is not None}
+
+    def _trouble(self, supervisor: Supervisor) -> str | None:
+        return supervisor.trouble or self._guard.why_held(supervisor.config.id)
 
     def _supervise(self, config: ServerConfig, emit: Emit | None = None) -> Supervisor:
         return Supervisor(
@@ -385,12 +421,12 @@ class Connections:
         """Name new entries and replace the catalog in one assignment."""
         everyone = self._everyone
         for id_, supervisor in everyone.items():
-            found = supervisor.lists.found
+            found = self._admitted(id_, supervisor)
             history = self._history.setdefault(id_, DefinitionHistory(id_))
             self._check_instructions(id_, history)
             if id_ not in self._named or self._named[id_][0] is not found:
                 if supervisor.lists.has_answered:
-                    for event in history.update(found):
+                    for event in history.update(supervisor.lists.found):
                         self._emit(event)
                 hints = history.hints()
                 self._named[id_] = (found, name_entries(id_, found, self._naming, self._categories, hints))
@@ -405,6 +441,18 @@ class Connections:
             for id_ in changed:
                 self.on_catalog_changed(id_)
         self._tell_lists(before, by_server)
+
+    @property
+    def _has_lock(self) -> bool:
+        return self._pinning.mode != "off"
+
+    def _admitted(self, server: str, supervisor: Supervisor) -> DiscoveredLists:
+        """What may be listed of a server: everything, or what is as in the lock file."""
+        lists = supervisor.lists
+        if not self._has_lock or server in self._built_in or not lists.has_answered:
+            return lists.found
+        session = supervisor.session
+        return self._guard.admit(supervisor.config, session.identity if session is not None else None, lists.found)
 
     def _check_instructions(self, server: str, history: DefinitionHistory) -> None:
         session = self.connected(server)
@@ -428,9 +476,10 @@ class Connections:
             if differing or said:
                 self.on_lists_changed(id_, differing, said)
 
-    def _instructions_of(self, server: str) -> str | None:
+    def instructions_of(self, server: str) -> str | None:
+        """What a connected server tells models about itself, unless the lock file has other instructions."""
         session = self.connected(server)
-        return session.identity.instructions if session is not None else None
+        return None if session is None or self._guard.hides_instructions(server) else session.identity.instructions
 
     def _reserve(self, ids: Iterable[str]) -> None:
         """Keep these prefixes for their servers. Bounded: the oldest removed ones are forgotten first."""
@@ -444,7 +493,7 @@ class Connections:
             {id_: by_server.get(id_, _NOTHING) for id_ in ids},
             reserved=self._reserved,
             known={id_: self._history[id_].names for id_ in ids if id_ in self._history},
-            instructions={id_: text for id_ in ids if (text := self._instructions_of(id_))},
+            instructions={id_: text for id_ in ids if (text := self.instructions_of(id_))},
             server_info=self._server_info,
             missing=self.missing(),
             own_resources=self._own_resources,

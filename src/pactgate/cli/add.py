@@ -233,7 +233,7 @@ def _require_valid(path: Path, text: str, name: str) -> None:
         trial.write_text(text, encoding="utf-8")
         trial.chmod(0o600)
         try:
-            load(trial, environ=environ)
+            load(trial, environ=environ, overrides={"lock.mode": "off"})
         except ConfigurationError as error:
             own = [problem for problem in error.problems if name in problem.path]
             if own:

@@ -60,6 +60,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "config": LazyCommand("config_command:config", "Read and change settings of the running gateway."),
     "keys": LazyCommand("keys:keys", "Make, list, rotate and revoke API keys."),
     "auth": LazyCommand("auth:auth", "Find out why a token is accepted or not."),
+    "lock": LazyCommand("lock:lock", "Pin the definitions of servers, compare them, approve changes."),
     "audit": LazyCommand("audit:audit", "Check and read the audit log."),
     "learn": LazyCommand("learn:learn", "Run a server under observation and propose its effects."),
     "record": LazyCommand("record:record", "Record a session between a client and a server."),

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from pactgate.app import build
 from pactgate.catalog.conflicts import Conflict, find_conflicts
+from pactgate.catalog.discovery import DiscoveredLists
 from pactgate.cli.terminal import Tell
 from pactgate.config.model import Config
 from pactgate.config.sections.audit import AuditSection
@@ -19,9 +20,18 @@ from pactgate.config.server_settings import ServerConfig
 from pactgate.core import events
 from pactgate.core.events import Emit, Event
 from pactgate.policy.access import ADMINISTRATOR, shown_row
+from pactgate.upstreams.negotiate import Identity
 
 _FINAL_EVENTS: Final = (events.ServerDiscovered, events.ServerFailed, events.DiscoveryFailed)
 _NAMED: Final = 3
+
+
+class Offer(NamedTuple):
+    """What a server that answered says of itself, and its lists."""
+
+    config: ServerConfig
+    identity: Identity
+    lists: DiscoveredLists
 
 
 class ConnectReport(NamedTuple):
@@ -29,6 +39,7 @@ class ConnectReport(NamedTuple):
 
     rows: list[dict[str, Any]]
     conflicts: tuple[Conflict, ...]
+    offers: dict[str, Offer]
 
 
 async def connect_once(config: Config, tell: Tell) -> ConnectReport:
@@ -47,7 +58,12 @@ async def connect_once(config: Config, tell: Tell) -> ConnectReport:
         }
         shown = [shown_row(row, ADMINISTRATOR) for row in gateway.connections.rows()]
         rows = [row if row["lastError"] else {**row, **errors.get(row["serverId"], {})} for row in shown]
-        return ConnectReport(rows, find_conflicts(gateway.connections.catalog))
+        offers = {
+            id_: Offer(config.servers[id_], server.session.identity, server.lists.found)
+            for id_, server in gateway.connections.servers.items()
+            if server.session is not None and server.lists.has_answered
+        }
+        return ConnectReport(rows, find_conflicts(gateway.connections.catalog), offers)
     finally:
         tell("disconnecting")
         await gateway.stop()

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import field
 
 from pactgate.config import value_checks
+from pactgate.config.definition_lock import Pins
 from pactgate.config.problems import ConfigProblem
 from pactgate.config.sections import Folder, Section, doc, ignored
 from pactgate.config.sections.audit import AuditSection
@@ -23,6 +24,7 @@ from pactgate.config.sections.cache import Cache
 from pactgate.config.sections.capture import Capture
 from pactgate.config.sections.limits import Categories, Limits, Timeouts
 from pactgate.config.sections.listen import ListenSection
+from pactgate.config.sections.lock import LockSection
 from pactgate.config.sections.rate_limits import RateLimits
 from pactgate.config.sections.state import StateSection
 from pactgate.config.sections.telemetry import Telemetry
@@ -117,6 +119,7 @@ class Sections(Section, frozen=True, kw_only=True):
     sessions: Sessions = Sessions()
     state: StateSection = StateSection()
     audit: AuditSection = AuditSection()
+    lock: LockSection = LockSection()
     log: Log = Log()
     telemetry: Telemetry = Telemetry()
 
@@ -158,6 +161,17 @@ class Config(Sections, frozen=True, kw_only=True):
     """Where the API keys are. None where there is no configuration file to have keys of its own."""
     has_key_file: bool = False
     """Whether that file exists, or is named in the configuration: clients need a token or key then."""
+
+    lock_file: str | None = None
+    """Where the approved definitions are, if there is a configuration file."""
+    pins: Pins | None = None
+    """What the lock file says, unless `lock.mode` is off."""
+
+    @property
+    def watched_files(self) -> tuple[str, ...]:
+        """Files beside the configuration file whose change is a change of the configuration."""
+        has_lock = self.lock_file is not None and self.lock.mode != "off"
+        return (*self.secret_files, *([self.lock_file] if has_lock and self.lock_file else []))
 
     @property
     def private_paths(self) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ def replace_file(
 
 def _require_valid(file: FilePath) -> None:
     try:
-        load(file, environ=os.environ)
+        load(file, environ=os.environ, overrides={"lock.mode": "off"})  # the file has another name now, so no lock file
     except ConfigurationError as problem:
         wrong = "; ".join(f"{one.path}: {one.message}" for one in problem.problems)
         raise _refused(f"the file would not be a valid configuration any more: {wrong}") from problem

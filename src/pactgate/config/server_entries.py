@@ -76,6 +76,7 @@ def settle(
     entry = _Entry(values, given, path, found)
     _check_kind(entry)
     settled = {key: value for key, value in values.items() if key in _KNOWN}
+    settled["written"] = _written(given)
     settled |= {"id": server_id, "transport": _transport(entry), "enabled": _enabled(entry)}
     if headers := values.get("headers"):
         own = PLAIN_HEADERS - {"user-agent"} if values.get("endpoints") is None else _BODY_HEADERS
@@ -93,6 +94,12 @@ def settle(
         message = "This is ignored, because clients disagree about its unit."
         found.warn((*path, "timeout"), message, "Use requestTimeoutMs.")
     return settled
+
+
+def _written(given: dict[str, Any]) -> tuple[str, ...]:
+    args = given.get("args")
+    parts = [given.get(key) for key in ("command", "url", "tools", "openapi", "baseUrl")]
+    return tuple(str(part) for part in (*parts[:1], *(args if isinstance(args, list) else ()), *parts[1:]) if part)
 
 
 def _check_kind(entry: _Entry) -> None:

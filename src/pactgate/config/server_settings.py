@@ -158,8 +158,19 @@ class ServerConfig(ServerSettings, frozen=True, kw_only=True):
 
     id: str
     transport: Transport = "auto"
+    written: tuple[str, ...] = ()
+    """The command line or address as the file has it, before variables are filled in: who the server is, for the lock file."""
     unresolved: str | None = None
     """What is missing in the environment. The entry has no other settings then, and the server can't be connected."""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Who the server is. An entry that comes from no file has no variables."""
+        if self.written:
+            return self.written
+        if self.command is not None:
+            return (self.command, *self.args)
+        return tuple(part for part in (self.url, self.tools, self.openapi, self.base_url) if part is not None)
 
     @property
     def address(self) -> str | None:

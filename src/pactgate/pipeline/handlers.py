@@ -139,11 +139,10 @@ class Handlers:
     def _instructions(self, scope: str | None) -> str:
         """The instructions of the servers, and the servers that are unavailable (D14)."""
         parts: list[str] = []
-        for id_, supervisor in self._connections.servers.items():
-            session = supervisor.session
-            if scope not in (None, id_) or session is None or not session.identity.instructions:
+        for id_ in self._connections.servers:
+            text = self._connections.instructions_of(id_) if scope in (None, id_) else None
+            if not text:
                 continue
-            text = session.identity.instructions
             parts.append(text if scope is not None else f"## {id_}\n{cut(text, _MAX_INSTRUCTIONS_CHARS)}")
         starting = self._connections.settling(scope)
         missing = {id_: why for id_, why in self._connections.missing().items() if scope in (None, id_)}
