@@ -366,6 +366,7 @@ class Connections:
             raise supervisor.lists.failure.shared(verdict=Verdict.DID_NOT_RUN)
         if not supervisor.lists.has_answered:
             await supervisor.lists.ask()
+        self._guard.require(supervisor.config.id)
 
     def rows(self) -> list[dict[str, Any]]:
         return [self._row(supervisor) for supervisor in self._supervisors.values()]
