@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pactgate.catalog import definition_pins
 from pactgate.catalog.definition_pins import DefinitionGuard, Pinning, compare, lists_of, name_of
 from pactgate.catalog.discovery import DiscoveredEntry, DiscoveredLists
 from pactgate.config.definition_lock import LISTS, LockedServer, locked
@@ -19,6 +20,7 @@ from pactgate.config.sections.lock import LockMode, LockSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import DefinitionsDiffer
 from pactgate.core.failures import Kind, Reply
+from pactgate.protocol.canonical_json import digest_of
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.negotiate import Identity
@@ -124,7 +126,7 @@ def calls(file: Path) -> list[str]:
     return log.read_text().split() if log.exists() else []
 
 
-CHANGES = {
+CHANGES: dict[str, dict[str, Any]] = {
     "description": {"description": "Refunds an order, and tells everybody."},
     "no description": {"description": None},
     "title": {"title": "Refund now"},
@@ -273,10 +275,12 @@ def test_another_command_holds_the_whole_server() -> None:
 def test_an_unchanged_list_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A list that is taken over again costs one lookup for each definition."""
     read: list[bytes] = []
-    digest_of = DefinitionGuard.__init__.__globals__["digest_of"]
-    monkeypatch.setitem(
-        DefinitionGuard.__init__.__globals__, "digest_of", lambda data: read.append(data) or digest_of(data)
-    )
+
+    def counted(data: bytes) -> str:
+        read.append(data)
+        return digest_of(data)
+
+    monkeypatch.setattr(definition_pins, "digest_of", counted)
     config, identity = ServerConfig(id="crm", command="x"), Identity(Era.LEGACY, "2025-11-25", {"name": "x"}, {})
     guard = DefinitionGuard(Pinning("hold", {}), lambda _: None, "double_underscore")
     for _ in range(3):

@@ -174,6 +174,15 @@ def _read(file: Path) -> LockFile:
         raise CommandError(f"{file}: {problem.message}", hint) from None
 
 
+def _read_if_usable(file: Path) -> LockFile:
+    try:
+        return read_lock(file)
+    except UnreadableError as problem:
+        if file.exists():
+            terminal.warning(f"{problem.message} A new one takes its place.")
+        return LockFile()
+
+
 def _differences(known: LockFile, offered: _Offered, name: str | None = None) -> list[Difference]:
     found: list[Difference] = []
     for id_, now in offered.servers.items():
@@ -232,9 +241,9 @@ def _show(found: list[Difference], offered: _Offered, form: str) -> int:
 
 def _write_all(offered: _Offered) -> int:
     """Pin everything. A server that can't be asked keeps what the file has."""
-    known = _read(offered.file) if offered.file.exists() else LockFile()
+    known = _read_if_usable(offered.file)
     kept = {id_: one for id_, one in known.servers.items() if id_ in offered.config.servers}
-    found = _differences(known, offered) if offered.file.exists() else []
+    found = _differences(known, offered) if known.servers else []
     lock_file = LockFile(servers={**kept, **offered.servers})
     _write(offered.file, lock_file)
     show_differences(found)

@@ -22,7 +22,7 @@ from pactgate.protocol.json_limits import find_duplicate_key
 MAX_LOCK_BYTES: Final = 64 * 1024 * 1024
 LISTS: Final = ("tools", "prompts", "resources", "templates")
 _SUFFIX: Final = ".lock"
-_HINT: Final = "`pactgate lock diff` shows what servers offer now, `pactgate lock` writes a new file."
+_HINT: Final = "Restore it, or have a new one written from what servers offer now: `pactgate lock`."
 Digest = Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$")]
 
 
@@ -106,7 +106,7 @@ def read_lock(path: Path) -> LockFile:
         for name, held in _definitions(entry):
             if digest_of(bytes(held.definition)) != held.digest:
                 message = f"The lock file: the digest of {server}.{name} is not that of the definition beside it."
-                raise UnreadableError(message, f"`pactgate lock accept {server}` takes what the server offers now.")
+                raise UnreadableError(message, _HINT)
     return lock
 
 

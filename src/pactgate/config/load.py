@@ -142,11 +142,13 @@ def _pins(path: Path | None, mode: str, found: ConfigFindings) -> Pins | None:
             raise UnreadableError(
                 "There is no configuration file to have a lock file beside it.", "Start with --config."
             )
-        return {id_: server.pins() for id_, server in read_lock(lock_path(path)).servers.items()}
+        file = lock_path(path)
+        if not file.exists():
+            raise UnreadableError(f"There is no lock file {file.name} beside this file.", "`pactgate lock` writes it.")
+        return {id_: server.pins() for id_, server in read_lock(file).servers.items()}
     except UnreadableError as problem:
         add = found.warn if mode == "report" else found.add
-        name = "" if path is None else f" ({lock_path(path).name}; `pactgate lock` writes it)"
-        add(("lock", "mode"), f"{problem.message}{name}", problem.hint, at_value=True)
+        add(("lock", "mode"), problem.message, problem.hint, at_value=True)
         return {} if mode == "report" else None
 
 
