@@ -87,6 +87,7 @@ from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
 from pactgate.replicas import replicas_of
+from pactgate.state.known_lists import KnownLists
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.telemetry.log import EventLogger
 from pactgate.telemetry.metrics import Metrics
@@ -219,6 +220,7 @@ class Gateway:
             first_list_wait_s=config.discovery.first_list_wait_ms / 1000,
             built_in=(_OWN,),
             pinning=Pinning(config.lock.mode, config.pins),
+            known_lists=KnownLists(os.environ, config.file),
         )
         self.connections.on_catalog_changed = self._catalog_changed
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)

@@ -33,7 +33,9 @@ from pactgate.core.values import Caller, Prompt, ServerStatus, Tool
 from pactgate.policy.access import sees_everything
 from pactgate.protocol.cache_hints import Hint, together
 from pactgate.protocol.messages import encode_json
+from pactgate.state.known_lists import KnownLists
 from pactgate.upstreams.dialer import Dialer, Session
+from pactgate.upstreams.negotiate import Identity
 
 _NOTHING: Final = ServerCatalog()
 _NO_PINNING: Final = Pinning()
@@ -71,6 +73,7 @@ class Connections:
         first_list_wait_s: float = 60.0,
         built_in: Iterable[ServerConfig] = (),
         pinning: Pinning = _NO_PINNING,
+        known_lists: KnownLists | None = None,
     ) -> None:
         self._make_dialer = make_dialer
         self._naming = naming
@@ -85,6 +88,7 @@ class Connections:
         self._named: dict[str, tuple[DiscoveredLists, ServerCatalog]] = {}
         self._by_server: dict[str, ServerCatalog] = {}
         self._history: dict[str, DefinitionHistory] = {}
+        self._known_lists = known_lists
         self._pinning = pinning
         self._guard = DefinitionGuard(pinning, emit, naming)
         self.conflicts: tuple[Conflict, ...] = ()
@@ -416,6 +420,7 @@ class Connections:
             mask=self._mask,
             max_age_s=self._max_age_s,
             on_updated=lambda server, uri: self.on_updated(server, uri),
+            known_lists=self._known_lists,
         )
 
     def _changed(self) -> None:
@@ -452,8 +457,7 @@ class Connections:
         lists = supervisor.lists
         if not self._has_lock or server in self._built_in or not lists.has_answered:
             return lists.found
-        session = supervisor.session
-        return self._guard.admit(supervisor.config, session.identity if session is not None else None, lists.found)
+        return self._guard.admit(supervisor.config, supervisor.identity, lists.found)
 
     def _check_instructions(self, server: str, history: DefinitionHistory) -> None:
         session = self.connected(server)
@@ -479,8 +483,13 @@ class Connections:
 
     def instructions_of(self, server: str) -> str | None:
         """What a connected server tells models about itself, unless the lock file has other instructions."""
-        session = self.connected(server)
-        return None if session is None or self._guard.hides_instructions(server) else session.identity.instructions
+        identity = self.identity_of(server)
+        return None if identity is None or self._guard.hides_instructions(server) else identity.instructions
+
+    def identity_of(self, server: str) -> Identity | None:
+        """What a server says of itself, if it is connected or a lazy one that would be at its next call."""
+        supervisor = self._supervisors.get(server) or self._built_in.get(server)
+        return None if supervisor is None else supervisor.identity
 
     def _reserve(self, ids: Iterable[str]) -> None:
         """Keep these prefixes for their servers. Bounded: the oldest removed ones are forgotten first."""

@@ -71,7 +71,7 @@ async def connect_once(config: Config, tell: Tell) -> ConnectReport:
 
 def _single_attempt(server: ServerConfig) -> ServerConfig:
     limit_ms = min(server.request_timeout_ms, server.connection_timeout_ms)
-    return replace(server, max_retries=0, request_timeout_ms=limit_ms)
+    return replace(server, max_retries=0, request_timeout_ms=limit_ms, start="eager")
 
 
 def _progress(waiting: list[str], tell: Tell) -> Emit:

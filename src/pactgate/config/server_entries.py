@@ -40,6 +40,8 @@ _OWN_KEYS: Final = {
     "cwd": ("command", "tools"),
     "effects": ("command", "tools"),
     "undeclaredEffects": ("tools",),
+    "start": ("command",),
+    "idleTimeoutMs": ("command",),
     "isolation": ("command", "url"),
     "maxSessionsPerClient": ("command", "url"),
     "extensions": ("command", "url"),
@@ -116,6 +118,8 @@ def _check_kind(entry: _Entry) -> None:
         if is_given and kind not in owners:
             entry.problem(key, f"{key} belongs to {' or '.join(owners)}, and this server has {kind}.", "Remove it.")
     _check_isolation(entry, kind)
+    if "idleTimeoutMs" in entry.values and entry.values.get("start", "eager") != "lazy":
+        entry.problem("idleTimeoutMs", "idleTimeoutMs has no effect: the server is not lazy.", "Set start to lazy.")
     for key in ("type", "transport"):
         word = entry.values.get(key, "auto")
         if kind not in _WORDS.get(word, ("url",)):

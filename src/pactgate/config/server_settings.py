@@ -86,6 +86,16 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
         doc("What happens when one of `tools` has an undeclared effect: `report` it, or also `refuse` it in Python."),
     ] = "report"
     enabled: Annotated[bool, doc("Whether the server is used; a disabled one is never started or called.")] = True
+    start: Annotated[
+        Literal["eager", "lazy"],
+        doc(
+            "When a program is started: `eager` with the gateway, `lazy` at its first call. A lazy one is listed as it listed itself "
+            "last, and is ended when nobody has used it for `idleTimeoutMs`."
+        ),
+    ] = "eager"
+    idle_timeout_ms: Annotated[
+        int, doc("Milliseconds without a call after which a lazy server is ended.", ge=1000, le=86400000)
+    ] = 300000
     era: Annotated[
         Literal["auto", "legacy", "modern"],
         doc("Protocol era of the server: `legacy` opens with a handshake, `modern` does not, `auto` finds out."),

@@ -121,18 +121,18 @@ class Handlers:
     def _capabilities(self, scope: str | None, era: Era) -> dict[str, Any]:
         """The capabilities of the merged view, or those of one server on its own endpoint."""
         if scope is None:
-            sessions = (item.session for item in self._connections.servers.values())
-            offered = (each.identity.capabilities for each in sessions if each is not None)
+            identities = (item.identity for item in self._connections.servers.values())
+            offered = (each.capabilities for each in identities if each is not None)
             return capabilities.merged(offered, is_starting=bool(self._connections.settling()))
-        session = self._connections.connected(scope)
-        if session is None:
+        identity = self._connections.identity_of(scope)
+        if identity is None:
             return capabilities.alone(None)
-        return capabilities.alone(session.identity.capabilities, is_same_era=session.identity.era is era)
+        return capabilities.alone(identity.capabilities, is_same_era=identity.era is era)
 
     def _identity(self, scope: str | None) -> dict[str, Any]:
         """On `/mcp/{serverId}` a server shows its own name, where it gave a usable one."""
-        session = self._connections.connected(scope) if scope is not None else None
-        own = session.identity.server_info if session else {}
+        identity = self._connections.identity_of(scope) if scope is not None else None
+        own = identity.server_info if identity else {}
         is_usable = isinstance(own.get("name"), str) and isinstance(own.get("version"), str)
         return own if is_usable else self._server_info
 
