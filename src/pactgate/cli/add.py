@@ -18,7 +18,7 @@ import click
 from pactgate.cli import openapi_report, terminal
 from pactgate.cli.config_file import find_config
 from pactgate.cli.errors import CommandError
-from pactgate.cli.shared_options import config_option, json_option
+from pactgate.cli.shared_options import config_option, header_option, json_option
 from pactgate.config.edit import add_server
 from pactgate.config.load import load
 from pactgate.config.persist import replace_file
@@ -26,7 +26,7 @@ from pactgate.config.problems import ConfigurationError, EditError
 from pactgate.config.reader import FORMATS
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
-from pactgate.config.value_checks import check_server_id
+from pactgate.config.value_checks import check_server_id, legal_id
 from pactgate.core.display import flat
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
@@ -48,7 +48,7 @@ _SHOWN_REASONS: Final = 10
 \b
 Examples:
   pactgate add weather --openapi weather.yaml
-  pactgate add crm --url https://crm.example/mcp
+  pactgate add crm --url https://crm.example/mcp --header 'Authorization: Bearer ${CRM_TOKEN}'
   pactgate add files -- npx -y @modelcontextprotocol/server-filesystem .
 """
 )
@@ -68,6 +68,11 @@ Examples:
     metavar="SCHEME=VALUE",
     help="Credential for a security scheme of the document, best as ${VARIABLE}. Repeatable.",
 )
+@click.option(
+    "--env", "variables", multiple=True, metavar="NAME=VALUE", help="Environment variable of CMD. Repeatable."
+)
+@click.option("--cwd", metavar="DIR", help="Folder CMD starts in.")
+@header_option
 @config_option
 @click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
 @json_option
@@ -79,6 +84,9 @@ def add(
     openapi: str | None,
     base_url: str | None,
     credentials: tuple[str, ...],
+    variables: tuple[str, ...],
+    cwd: str | None,
+    headers: tuple[str, ...],
     config: str | None,
     dry_run: bool,
     as_json: bool,
@@ -96,6 +104,10 @@ def add(
         raise CommandError("--base-url and --credential need --openapi.")
     if (fault := check_server_id(name)) is not None:
         raise CommandError(*fault)
+    if (variables or cwd) and not command:
+        raise CommandError("--env and --cwd need a command after --.")
+    if headers and command:
+        raise CommandError("--header needs --url or --openapi.")
     path = find_config(config) or Path(_NEW_FILE)
     mapped = None
     if openapi is not None:
@@ -113,6 +125,9 @@ def add(
         entry = {"url": url}
     else:
         entry = {"command": command[0], **({"args": list(command[1:])} if command[1:] else {})}
+    more = {"env": _pairs(variables, "=", "--env", "NAME=VALUE"), "cwd": cwd}
+    more["headers"] = _pairs(headers, ":", "--header", "'NAME: VALUE'")
+    entry |= {key: value for key, value in more.items() if value}
     text = _text(path, name, entry)
     _require_valid(path, text, name)
     if not dry_run:
@@ -124,6 +139,8 @@ def add(
     if mapped is not None:
         _show_document(name, mapped)
     terminal.say(f"{'Would be added to' if dry_run else 'Added to'} {path}: {name}.")
+    if (id_ := legal_id(name)) not in (None, name):
+        terminal.say(f"Its id is {id_}: clients see its tools as {id_}__NAME.")
     if not dry_run:
         terminal.say("A running gateway reloads this file by itself. `pactgate check --live` tests the connection.")
     return 0
@@ -157,6 +174,16 @@ def _credentials(given: tuple[str, ...]) -> dict[str, str]:
                 "A credential is SCHEME=VALUE.", "The value is best a variable: --credential 'bearerAuth=${TOKEN}'."
             )
         found[scheme] = value
+    return found
+
+
+def _pairs(given: tuple[str, ...], mark: str, option: str, form: str) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, is_pair, value = text.partition(mark)
+        if not is_pair or not name.strip():
+            raise CommandError(f"{option} is {form}.", "The value of a secret is best a variable: ${TOKEN}.")
+        found[name.strip()] = value.strip() if mark == ":" else value
     return found
 
 
