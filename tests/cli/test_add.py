@@ -105,6 +105,7 @@ def test_a_document_beside_the_configuration_is_found_from_anywhere(tmp_path: Pa
         (("add", "w"), 2, "exactly one of"),
         (("add", "w", "--url", "https://a.example", "--openapi", "weather.json"), 2, "exactly one of"),
         (("add", "w", "--url", "https://a.example", "--base-url", "https://b.example"), 2, "need --openapi"),
+        (("add", "W W", "--url", "https://a.example"), 2, 'Call it "w-w"'),
         (("add", "w", "--url", "ftp://a.example"), 2, "neither http nor https"),
         (("add", "w", "--openapi", "missing.yaml"), 1, "can't be read: No such file"),
         (("add", "w", "--openapi", "old.json"), 1, "swagger2openapi"),
@@ -213,11 +214,6 @@ def test_a_document_without_a_usable_operation_is_not_added_and_says_why(tmp_pat
     assert "no operation that can be a tool" in done.stderr
     assert "GET /old: it is deprecated" in done.stderr
     assert not (tmp_path / "pactgate.json").exists()
-
-
-def test_a_name_that_is_no_id_is_added_and_its_id_is_said(tmp_path: Path) -> None:
-    done = run(tmp_path, "add", "W W", "--url", "https://a.example")
-    assert (done.returncode, "Its id is w-w" in done.stdout) == (0, True), done.stderr
 
 
 def test_variables_folder_and_headers_are_written_as_given(tmp_path: Path) -> None:

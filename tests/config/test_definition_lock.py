@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -87,4 +86,4 @@ def test_the_identity_is_as_the_file_has_it_so_a_secret_stays_out_of_the_lock(tm
     config = load(config_of(tmp_path, "hold"), environ={"TOKEN": "s3cret"})
     assert config.servers["crm"].identity == ("npx", "crm@1", "${TOKEN}")
     assert config.pins == {"crm": SERVER.pins()}
-    assert config.watched_files == (str(lock_path(os.path.abspath(tmp_path / "pactgate.json"))),)
+    assert config.watched_files == (str(lock_path(tmp_path / "pactgate.json")),)

@@ -122,7 +122,6 @@ def load(
         key_file=key_file,
         has_key_file=config.auth.keys is not None or (key_file is not None and os.path.lexists(key_file)),
         secret_files=tuple(files.names),
-        lock_file=str(lock_path(os.path.abspath(path))) if path else None,
         pins=pins,
         unresolved=unresolved,
         file=str(path) if path else None,

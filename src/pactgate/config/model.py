@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import field
 
 from pactgate.config import value_checks
-from pactgate.config.definition_lock import Pins
+from pactgate.config.definition_lock import Pins, lock_path
 from pactgate.config.problems import ConfigProblem
 from pactgate.config.sections import Folder, Section, doc, ignored
 from pactgate.config.sections.audit import AuditSection
@@ -162,16 +162,15 @@ class Config(Sections, frozen=True, kw_only=True):
     has_key_file: bool = False
     """Whether that file exists, or is named in the configuration: clients need a token or key then."""
 
-    lock_file: str | None = None
-    """Where the approved definitions are, if there is a configuration file."""
     pins: Pins | None = None
     """What the lock file says, unless `lock.mode` is off."""
 
     @property
     def watched_files(self) -> tuple[str, ...]:
         """Files beside the configuration file whose change is a change of the configuration."""
-        has_lock = self.lock_file is not None and self.lock.mode != "off"
-        return (*self.secret_files, *([self.lock_file] if has_lock and self.lock_file else []))
+        if self.file is None or self.lock.mode == "off":
+            return self.secret_files
+        return (*self.secret_files, str(lock_path(self.file)))
 
     @property
     def private_paths(self) -> tuple[str, ...]:
