@@ -32,7 +32,7 @@ BUILT_IN = {
     ("conformance/live.py", "OSError"): "a capture that can't be written, told by the command line",
     ("core/frozen.py", "TypeError"): "an attempt to change what is sealed: a bug of ours",
     ("demo/*", "ValueError"): "arguments a tool of the demo refuses, which become a result with isError",
-    ("protocol/canonical_json.py", "msgspec.ValidationError"): "what the decoder itself raises, caught a few lines on",
+    ("protocol/canonical_json.py", "ValueError"): "told to the decoder, which makes a ValidationError of it",
     ("pipeline/kernel.py", "CancelledError"): "a request that was cancelled, as whoever waits for it knows it",
     ("policy/schema/time_limit.py", "ValueError"): "how the schema engine is told no",
     ("protocol/framing.py", "ValueError"): "an event of ours that can't be written: a bug of ours",

@@ -109,5 +109,5 @@ async def test_a_registry_is_asked_over_http(tmp_path: Path) -> None:
     async with serving(answer(body)) as api:
         done = await asyncio.to_thread(run_program, tmp_path, "add", NAME, "--registry", api.origin, "--yes")
     assert done.returncode == 0, done.stderr
-    assert "/v0.1/servers/io.github.acme%2Fcrm/versions/latest" == api.requests[0].path
+    assert api.requests[0].path == "/v0.1/servers/io.github.acme%2Fcrm/versions/latest"
     assert entry(tmp_path)["command"] == "npx"

@@ -18,7 +18,7 @@ def _number(text: str) -> int | float:
     """`1.0` and `1e0` are the integer 1, and `-0.0` is 0."""
     value = float(text)
     if math.isinf(value):
-        raise msgspec.ValidationError("a number beyond the range of the machine")
+        raise ValueError("a number beyond the range of the machine")
     return int(value) if value.is_integer() else value
 
 
