@@ -45,7 +45,8 @@ def answer(state: dict[str, Any], method: str, params: dict[str, Any], era: str,
             send(method="notifications/tools/list_changed")
         return {"content": [{"type": "text", "text": params["name"]}], "structuredContent": {}}
     if method == "prompts/get":
-        return {"messages": []}
+        said = {"type": "text", "text": f"Hello {(params.get('arguments') or {}).get('who')}"}
+        return {"messages": [{"role": "user", "content": said}]}
     if method == "resources/read":
         return {"contents": [{"uri": params["uri"], "text": "held"}]}
     return {} if method == "ping" else None
