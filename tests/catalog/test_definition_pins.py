@@ -18,7 +18,7 @@ from pactgate.catalog.discovery import DiscoveredEntry, DiscoveredLists
 from pactgate.config.definition_lock import LISTS, LockedServer, locked
 from pactgate.config.sections.lock import LockMode, LockSection
 from pactgate.config.server_settings import ServerConfig
-from pactgate.core.events import DefinitionsDiffer
+from pactgate.core.events import DefinitionsDiffered
 from pactgate.core.failures import Kind, Reply
 from pactgate.protocol.canonical_json import digest_of
 from pactgate.protocol.messages import encode_json
@@ -186,9 +186,9 @@ async def test_a_change_after_a_thousand_calls_is_caught_when_the_server_says_so
         await eventually(lambda: inside.gateway.connections.rows()[0]["definitionsChanged"] == 1)
         assert kind_of(await inside.call("crm__refund")) is Kind.DEFINITION_CHANGED
         assert len(calls(file)) == 1001
-        told = [event for event in inside.events if isinstance(event, DefinitionsDiffer)]
-        assert told == [DefinitionsDiffer("crm", "hold", 1, ("refund",))]
-        assert b'pactgate_definitions_changed{server="crm"} 1' in inside.gateway.facts.render_metrics()
+        told = [event for event in inside.events if isinstance(event, DefinitionsDiffered)]
+        assert told == [DefinitionsDiffered("crm", "hold", 1, ("refund",))]
+        assert b'pactgate_definitions_changed{server="crm"} 1' in inside.gateway.facts.render_metrics()[0]
         assert "pactgate lock diff crm.refund" in json.dumps(inside.gateway.snapshot()["servers"])
 
 
@@ -240,7 +240,7 @@ async def test_report_tells_and_changes_nothing_and_refuse_takes_the_whole_serve
             write(file, changed(title="Other"))
             await relist(inside)
             assert await tools_of(inside) == left
-            assert [event.mode for event in inside.events if isinstance(event, DefinitionsDiffer)] == [mode]
+            assert [event.mode for event in inside.events if isinstance(event, DefinitionsDiffered)] == [mode]
 
 
 async def test_a_server_that_nobody_approved_is_held_whole(tmp_path: Path) -> None:

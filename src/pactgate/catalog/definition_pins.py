@@ -21,7 +21,7 @@ from pactgate.config.definition_lock import LISTS, Pins, ServerPins
 from pactgate.config.sections.lock import LockMode
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import cut
-from pactgate.core.events import DefinitionsDiffer, Emit
+from pactgate.core.events import DefinitionsDiffered, Emit
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.protocol.canonical_json import digest_of
 from pactgate.protocol.messages import encode_json
@@ -154,7 +154,7 @@ class DefinitionGuard:
             self._checked[config.id] = _Checked(identity, found, findings, last.admitted if last and same else admitted)
             if findings and (last is None or last.findings != findings):
                 names = tuple(cut(one.name or one.server, _NAME_CHARS) for one in findings[:_NAMED])
-                self._emit(DefinitionsDiffer(config.id, self._mode, len(findings), names))
+                self._emit(DefinitionsDiffered(config.id, self._mode, len(findings), names))
         return self._checked[config.id].admitted
 
     def admit_own(self, config: ServerConfig, identity: Identity, found: DiscoveredLists) -> DiscoveredLists:

@@ -50,7 +50,7 @@ _SHOWN_REASONS: Final = 10
 \b
 Examples:
   pactgate add weather --openapi weather.yaml
-  pactgate add crm --url https://crm.example/mcp --header 'Authorization: Bearer ${CRM_TOKEN}'
+  pactgate add crm --url https://crm.example/mcp --header 'X-Key: ${CRM_KEY}'
   pactgate add files -- npx -y @modelcontextprotocol/server-filesystem .
   pactgate add io.github.acme/crm --registry server.json
   pactgate add crm.mcpb --user-config folder=/data

@@ -53,7 +53,7 @@ class _Offered(NamedTuple):
 \b
 Examples:
   pactgate lock                        pin what all servers offer now
-  pactgate lock --check                compare (exit code 1: something differs), for CI
+  pactgate lock --check                compare, for CI (exit code 1: it differs)
   pactgate lock diff crm               show what changed
   pactgate lock accept crm.refund      approve one definition
 """,

@@ -149,7 +149,7 @@ class EntriesChanged(Event, frozen=True):
     names: tuple[str, ...]
 
 
-class DefinitionsDiffer(Event, frozen=True):
+class DefinitionsDiffered(Event, frozen=True):
     """What a server offers is not what the lock file says. `names` are of its tools, prompts and others; `mode` is `lock.mode`."""
 
     server: str

@@ -290,7 +290,7 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.EntriesChanged: LogLine(
         INFO, "{server}: its {entries} changed: {added} added, {removed} removed, {changed} changed", is_provoked=True
     ),
-    events.DefinitionsDiffer: LogLine(
+    events.DefinitionsDiffered: LogLine(
         WARNING,
         "{server}: {count} definitions differ from the lock file (lock.mode {mode}): {names}; see `pactgate lock diff {server}`",
         is_provoked=True,
