@@ -53,7 +53,7 @@ class _Offered(NamedTuple):
 \b
 Examples:
   pactgate lock                        pin what all servers offer now
-  pactgate lock --check                compare, for CI (exit code 1: it differs)
+  pactgate lock --check                compare, for CI (1: something differs)
   pactgate lock diff crm               show what changed
   pactgate lock accept crm.refund      approve one definition
 """,
@@ -86,9 +86,9 @@ def lock(context: click.Context, *, config: str | None, check: bool, form: str) 
 @json_option
 @click.pass_context
 def diff(context: click.Context, *, name: str | None, config: str | None, as_json: bool) -> int:
-    """Show how definitions differ from the lock file: words, schemas, hints, invisible and imitated characters.
+    """Show how definitions differ from the lock file.
 
-    The exit code is 1 when something differs.
+    Names changed words, schemas and hints, invisible and imitated characters. The exit code is 1 when something differs.
     """
     offered = _ask(config or context.obj, only=name)
     found = _differences(_read(offered.file), offered, name)
@@ -100,7 +100,10 @@ def diff(context: click.Context, *, name: str | None, config: str | None, as_jso
 @config_option
 @click.pass_context
 def accept(context: click.Context, *, name: str, config: str | None) -> int:
-    """Approve what a server, or one of its tools, prompts or resources, is now. `SERVER.instructions` is its instructions."""
+    """Approve a server, or one definition, as it is now.
+
+    NAME is a tool, prompt, resource or template of the server, or `instructions`.
+    """
     offered = _ask(config or context.obj, only=name)
     known = _read(offered.file) if offered.file.exists() else LockFile()
     server, _, entry = name.partition(".")
