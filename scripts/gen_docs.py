@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 from pactgate import app  # noqa: E402 - the package and the manifest are found from ROOT
 from pactgate.config import reference  # noqa: E402
+from pactgate.config.clients import table as table_of_clients  # noqa: E402
 from pactgate.config.model import Config  # noqa: E402
 from pactgate.conformance import rules as conformance_rules  # noqa: E402
 from pactgate.conformance.rule import Rule  # noqa: E402
@@ -183,6 +184,22 @@ def retrieval() -> str:
     ).rstrip() + "\n"
 
 
+def mcp_clients() -> str:
+    text = HEADER + (ROOT / "scripts" / "clients.md").read_text(encoding="utf-8")
+    rows = (
+        (
+            client.title,
+            f"`{client.id}`" + (", import only" if client.import_only else ""),
+            code(*(name.replace("{config}", "~/.config") for name in client.user or client.linux)),
+            code(*client.project) or "-",
+            "-" if client.import_only else "address" if client.url else "`--stdio` only",
+        )
+        for client in table_of_clients.clients()
+    )
+    text += table(("client", "name in commands", "file (Linux)", "file of a project", "connects by"), rows)
+    return text.rstrip() + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "invariants.md": invariants,
     "failures.md": failure_kinds,
@@ -191,6 +208,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "retrieval.md": retrieval,
     "rules.md": rules,
     "settings.md": settings,
+    "clients.md": mcp_clients,
     "pactgate.schema.json": settings_schema,
 }
 

@@ -23,6 +23,7 @@ from pactgate.audit.call_history import CallHistory
 from pactgate.capture.recorders import GatewayRecorders
 from pactgate.catalog.caller_sessions import CALLER_SESSION_POOL
 from pactgate.catalog.connections import Connections, ServerChanges
+from pactgate.catalog.definition_pins import Pinning
 from pactgate.catalog.discovery_report import DiscoveryReport
 from pactgate.catalog.sign_in_watch import SignInWatch
 from pactgate.catalog.surfaces import Surfaces, ViewSettings
@@ -92,6 +93,7 @@ from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
 from pactgate.replicas import replicas_of
 from pactgate.state.credential_store import KEY_VARIABLE, CredentialStore
+from pactgate.state.known_lists import KnownLists
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.telemetry.log import EventLogger
 from pactgate.telemetry.metrics import Metrics
@@ -241,6 +243,8 @@ class Gateway:
             built_in=(_OWN,),
             permissions=self._permissions,
             views=self._views,
+            pinning=Pinning(config.lock.mode, config.pins),
+            known_lists=KnownLists(os.environ, config.file),
         )
         self.connections.on_catalog_changed = self._catalog_changed
         self._sign_ins: SignInWatch | None = None
@@ -509,6 +513,7 @@ class Gateway:
             categories=config.categories,
             permissions=self._permissions,
             views=self._views,
+            pinning=Pinning(config.lock.mode, config.pins),
         )
         for server in self._grants.keys() - config.servers.keys():
             del self._grants[server]

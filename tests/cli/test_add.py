@@ -214,3 +214,15 @@ def test_a_document_without_a_usable_operation_is_not_added_and_says_why(tmp_pat
     assert "no operation that can be a tool" in done.stderr
     assert "GET /old: it is deprecated" in done.stderr
     assert not (tmp_path / "pactgate.json").exists()
+
+
+def test_variables_folder_and_headers_are_written_as_given(tmp_path: Path) -> None:
+    words = ("add", "crm", "--env", "TOKEN=${CRM}", "--env", "A=b=c", "--cwd", "/srv", "--", "npx", "crm@1")
+    assert run(tmp_path, *words).returncode == 0
+    entry = {"command": "npx", "args": ["crm@1"], "env": {"TOKEN": "${CRM}", "A": "b=c"}, "cwd": "/srv"}
+    assert settings(tmp_path) == {"crm": entry}
+    header = ("--header", "Authorization: Bearer ${CRM}")
+    assert run(tmp_path, "add", "far", "--url", "https://far.example/mcp", *header).returncode == 0
+    assert settings(tmp_path)["far"]["headers"] == {"Authorization": "Bearer ${CRM}"}
+    for wrong in (("--url", "https://x.example", "--env", "A=b"), (*header, "--", "npx"), ("--env", "A", "--", "npx")):
+        assert run(tmp_path, "add", "no", *wrong).returncode == 2

@@ -41,6 +41,7 @@ EVERY_EVENT: list[Event] = [
     events.ConfigurationRefused(("pactgate.json:1:1 x: no",)),
     events.ToolChanged("evil", "read", ("description", "annotations"), "aa", "bb", ("readOnlyHint",)),
     events.EntriesChanged("evil", "tools", 1, 2, 3, ("read",)),
+    events.DefinitionsDiffered("evil", "hold", 1, ("read",)),
     events.EffectsExceeded("notes", "notes.count", "r1", ("network 127.0.0.1:80",)),
     events.CodeReplaced("notes", "notes.count", "r1", "ODD"),
     events.ToolReported("notes", "notes.count", "crashed", "KeyError: 'x'"),

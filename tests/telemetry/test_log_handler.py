@@ -144,6 +144,7 @@ def test_events_below_the_level_and_hidden_events_are_not_written(open_log: Call
         "DiscoveryFailed",
         "ConfigurationRefused",
         "ToolChanged",
+        "DefinitionsDiffered",
         "EffectsExceeded",
         "CodeReplaced",
         "ToolReported",

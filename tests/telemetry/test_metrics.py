@@ -11,7 +11,14 @@ from pactgate.telemetry.exposition import Exposition
 from pactgate.telemetry.metrics import MAX_TOOLS, Metrics
 from tests.support.callers import context
 
-ROW = {"serverId": "files", "status": "connected", "toolCount": 3, "resourceCount": 1, "attempts": 1}
+ROW = {
+    "serverId": "files",
+    "status": "connected",
+    "toolCount": 3,
+    "resourceCount": 1,
+    "definitionsChanged": 0,
+    "attempts": 1,
+}
 LINE = re.compile(r'[a-z_]+(\{([a-z_]+="[^"\\\n]*",?)+\})? [0-9.e+-]+|# (HELP|TYPE) .+')
 TOOL = Tool("files", "read", "files.read", "files__read", b"{}", b"{}", "0")
 

@@ -99,6 +99,15 @@ class ChangeWatcher:
             return self._listen is not None and self._listen.honoured.get("toolsListChanged") is True
         return _can(session, "tools", "listChanged") and session.hears_unasked
 
+    @property
+    def open_requests(self) -> int:
+        """Its own requests that stay open: a modern server is listened to with one."""
+        return int(self._listen is not None)
+
+    @property
+    def has_subscribers(self) -> bool:
+        return bool(self._subscribers)
+
     async def subscribe(self, session: Session, uri: str) -> None:
         """Add a subscriber of a resource; the first one subscribes at the server. Raises GatewayFailure if the server refuses."""
         async with self._turn:

@@ -18,13 +18,14 @@ from pactgate.catalog.caller_sessions import session_key
 from pactgate.catalog.catalog import Catalog, ServerCatalog, name_entries, oversize_reason
 from pactgate.catalog.conflicts import Conflict, ConflictSeverity
 from pactgate.catalog.definition_history import DefinitionHistory
-from pactgate.catalog.discovery import TOOLS, DiscoveredLists
+from pactgate.catalog.definition_pins import DefinitionGuard, Pinning
+from pactgate.catalog.discovery import MAX_LEFT_OUT, TOOLS, DiscoveredLists
 from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.index import PROMPT_KIND, TOOL_KIND, EntryKind
 from pactgate.catalog.near_names import advice
 from pactgate.catalog.supervisor import Supervisor
 from pactgate.catalog.surfaces import CatalogState, Surfaces, ViewSettings
-from pactgate.catalog.uris import ResourceTarget, full_uri
+from pactgate.catalog.uris import ResourceTarget, full_uri, unlisted
 from pactgate.catalog.waiting import wait_for
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import DiscoveryFailed, Emit
@@ -35,9 +36,12 @@ from pactgate.policy.permissions.rules import Denied, Permissions
 from pactgate.policy.permissions.selection import Subject
 from pactgate.protocol.cache_hints import Hint, together
 from pactgate.protocol.messages import encode_json
+from pactgate.state.known_lists import KnownLists
 from pactgate.upstreams.dialer import Dialer, Session
+from pactgate.upstreams.negotiate import Identity
 
 _NOTHING: Final = ServerCatalog()
+_NO_PINNING: Final = Pinning()
 _MAX_REMOVED_IDS: Final = 1000
 _MAX_OWN_CATALOGS: Final = 64
 
@@ -74,6 +78,8 @@ class Connections:
         built_in: Iterable[ServerConfig] = (),
         permissions: Permissions | None = None,
         views: ViewSettings | None = None,
+        pinning: Pinning = _NO_PINNING,
+        known_lists: KnownLists | None = None,
     ) -> None:
         self._make_dialer = make_dialer
         self._naming = naming
@@ -88,6 +94,9 @@ class Connections:
         self._named: dict[str, tuple[DiscoveredLists, ServerCatalog]] = {}
         self._by_server: dict[str, ServerCatalog] = {}
         self._history: dict[str, DefinitionHistory] = {}
+        self._known_lists = known_lists
+        self._pinning = pinning
+        self._guard = DefinitionGuard(pinning, emit, naming)
         self.conflicts: tuple[Conflict, ...] = ()
         """The conflicts that were last found between the servers."""
         self._reserved: dict[str, None] = {}
@@ -155,7 +164,10 @@ class Connections:
         asked = [
             id_
             for id_, supervisor in self._supervisors.items()
-            if caller.scope in (None, id_) and id_ in base.servers and supervisor.has_lists_of(caller, capabilities)
+            if caller.scope in (None, id_)
+            and id_ in base.servers
+            and supervisor.has_lists_of(caller, capabilities)
+            and self._guard.why_held(id_) is None
         ]
         lists = await asyncio.gather(*(self._own_lists(id_, caller, capabilities) for id_ in asked))
         own = {id_: found for id_, found in zip(asked, lists, strict=True) if found is not None}
@@ -182,6 +194,9 @@ class Connections:
     def _own_entries(self, server: str, found: DiscoveredLists) -> ServerCatalog:
         """The tools of a caller's own session beside the shared prompts and resources. Known hints count as in the shared list."""
         hints = self._history[server].hints() if server in self._history else {}
+        session = self.connected(server)
+        if self._has_lock and session is not None:
+            found = self._guard.admit_own(self._supervisors[server].config, session.identity, found)
         chosen = _chosen(found, self._supervisor(server).config)
         named = name_entries(server, chosen, self._naming, self._categories, hints)
         return self._by_server.get(server, _NOTHING)._replace(tools=named.tools)
@@ -220,6 +235,7 @@ class Connections:
         supervisor = self._supervisors.get(server) or self._built_in.get(server)
         if supervisor is None:
             raise GatewayFailure(Kind.UNKNOWN_SERVER, f"There is no server {server!r} any more.", server=server)
+        self._guard.require(server)
         return supervisor
 
     async def apply(
@@ -230,6 +246,7 @@ class Connections:
         categories: Mapping[str, str] | None = None,
         permissions: Permissions | None = None,
         views: ViewSettings | None = None,
+        pinning: Pinning = _NO_PINNING,
     ) -> ServerChanges:
         """Apply a list of servers: end those it lacks, restart changed ones, leave the others alone.
 
@@ -240,12 +257,15 @@ class Connections:
         wanted = {config.id: config for config in servers}
         before = self._supervisors
         kept = {id_: item for id_, item in before.items() if id_ in wanted and _is_same(item.config, wanted[id_])}
+        if naming != self._naming or pinning != self._pinning:
+            self._pinning, self._guard = pinning, DefinitionGuard(pinning, self._emit, naming)
         if naming != self._naming or dict(categories or {}) != self._categories:
             self._naming, self._categories, self._named = naming, dict(categories or {}), {}
         self._supervisors = {id_: kept.get(id_) or self._supervise(config) for id_, config in wanted.items()}
         for id_, item in kept.items():
             item.reconfigure(replace(wanted[id_], enabled=item.config.enabled))
         self._named = {id_: named for id_, named in self._named.items() if id_ in kept or id_ in self._built_in}
+        self._guard.keep(kept)
         self._history = {id_: history for id_, history in self._history.items() if id_ in self._everyone}
         self._last = {id_: last for id_, last in self._last.items() if id_ in kept}
         for id_ in self._history.keys() - kept.keys() - self._built_in.keys():
@@ -329,6 +349,7 @@ class Connections:
             return catalog, catalog.tools.resolve(name, scope)
         except GatewayFailure as failure:
             if failure.kind is Kind.UNKNOWN_TOOL:
+                self._require_not_held("tools", name, caller)
                 away = () if scope is not None or failure.server is not None else tuple(catalog.missing)
                 said = advice(name, (tool.full_name for tool in catalog.tools.entries(scope)), away)
                 failure.reword(lambda message: f"{message} {said}".rstrip())
@@ -346,6 +367,8 @@ class Connections:
             if failure.kind is not Kind.UNKNOWN_RESOURCE:
                 raise
             await self.settle()
+        for listing in ("resources", "templates"):
+            self._require_not_held(listing, uri, caller)
         return self.catalog_for(caller).resolve_uri(uri, caller.scope)
 
     async def resolve_prompt(self, name: str, caller: Caller) -> Prompt:
@@ -356,7 +379,25 @@ class Connections:
             if failure.kind is not Kind.UNKNOWN_PROMPT:
                 raise
         await self._wait_for(caller.scope or self.catalog_for(caller).prompts.server_for(name), caller, PROMPT_KIND)
-        return self.catalog_for(caller).prompts.resolve(name, caller.scope)
+        try:
+            return self.catalog_for(caller).prompts.resolve(name, caller.scope)
+        except GatewayFailure as failure:
+            if failure.kind is Kind.UNKNOWN_PROMPT:
+                self._require_not_held("prompts", name, caller)
+            raise
+
+    def _require_not_held(self, listing: str, name: str, caller: Caller) -> None:
+        """Raise if a name means an entry that the lock file holds back.
+
+        To a caller with permissions or a view it is a name that nobody has: what is not listed can't be told from what is denied.
+        """
+        try:
+            self._guard.require_named(listing, name, caller.scope)
+        except GatewayFailure:
+            if self.catalog_for(caller).access is None:
+                raise
+            if listing in ("resources", "templates"):
+                raise unlisted(name) from None
 
     def why_denied(self, kind: EntryKind | None, name: str, scope: str | None, caller: Caller) -> Denied | None:
         """Why a name that does not exist for a caller is denied, if it exists. Without a kind, the name is a URI."""
@@ -388,6 +429,7 @@ class Connections:
             raise supervisor.lists.failure.shared(verdict=Verdict.DID_NOT_RUN)
         if not supervisor.lists.has_answered:
             await supervisor.lists.ask()
+        self._guard.require(supervisor.config.id)
 
     def rows(self) -> list[dict[str, Any]]:
         return [self._row(supervisor) for supervisor in self._supervisors.values()]
@@ -397,6 +439,12 @@ class Connections:
         for method, servers in self.unfiltered.oversized.items():
             if supervisor.config.id in servers:
                 row["leftOut"] = [oversize_reason(method), *row["leftOut"]]
+        findings = self._guard.findings(supervisor.config.id)
+        row["definitionsChanged"] = len(findings)
+        if findings:  # clients see fewer
+            row["toolCount"] = len(self._by_server.get(supervisor.config.id, _NOTHING).tools)
+        row["leftOut"] = [*map(str, findings[:MAX_LEFT_OUT]), *row["leftOut"]]
+        row["trouble"] = row["trouble"] or self._guard.why_held(supervisor.config.id)
         row["hazards"] = [
             conflict.message
             for conflict in self.conflicts
@@ -419,7 +467,10 @@ class Connections:
 
     def missing(self) -> dict[str, str]:
         """The enabled servers that are unavailable now, each with the reason."""
-        return {id_: item.trouble for id_, item in self._supervisors.items() if item.trouble is not None}
+        return {id_: why for id_, item in self._supervisors.items() if (why := self._trouble(item)) is not None}
+
+    def _trouble(self, supervisor: Supervisor) -> str | None:
+        return supervisor.trouble or self._guard.why_held(supervisor.config.id)
 
     def _supervise(self, config: ServerConfig, emit: Emit | None = None) -> Supervisor:
         return Supervisor(
@@ -431,19 +482,20 @@ class Connections:
             mask=self._mask,
             max_age_s=self._max_age_s,
             on_updated=lambda server, uri: self.on_updated(server, uri),
+            known_lists=self._known_lists,
         )
 
     def _changed(self) -> None:
         """Name new entries and replace the catalog in one assignment."""
         everyone = self._everyone
         for id_, supervisor in everyone.items():
-            found = supervisor.lists.found
+            found = self._admitted(id_, supervisor)
             history = self._history.setdefault(id_, DefinitionHistory(id_))
             self._check_instructions(id_, history)
             if id_ not in self._named or self._named[id_][0] is not found:
                 chosen = _chosen(found, supervisor.config)
                 if supervisor.lists.has_answered:
-                    for event in history.update(chosen):
+                    for event in history.update(_chosen(supervisor.lists.found, supervisor.config)):
                         self._emit(event)
                 hints = history.hints()
                 named = name_entries(id_, chosen, self._naming, self._categories, hints)
@@ -476,6 +528,17 @@ class Connections:
         if self._is_started and callers:
             asyncio.get_running_loop().call_soon(make_next)
 
+    @property
+    def _has_lock(self) -> bool:
+        return self._pinning.mode != "off"
+
+    def _admitted(self, server: str, supervisor: Supervisor) -> DiscoveredLists:
+        """What may be listed of a server: everything, or what is as in the lock file."""
+        lists = supervisor.lists
+        if not self._has_lock or server in self._built_in or not lists.has_answered:
+            return lists.found
+        return self._guard.admit(supervisor.config, supervisor.identity, lists.found)
+
     def _check_instructions(self, server: str, history: DefinitionHistory) -> None:
         session = self.connected(server)
         event = None if session is None else history.update_instructions(session.identity.instructions)
@@ -498,9 +561,15 @@ class Connections:
             if differing or said:
                 self.on_lists_changed(id_, differing, said)
 
-    def _instructions_of(self, server: str) -> str | None:
-        session = self.connected(server)
-        return session.identity.instructions if session is not None else None
+    def instructions_of(self, server: str) -> str | None:
+        """What a connected server tells models about itself, unless the lock file has other instructions."""
+        identity = self.identity_of(server)
+        return None if identity is None or self._guard.hides_instructions(server) else identity.instructions
+
+    def identity_of(self, server: str) -> Identity | None:
+        """What a server says of itself, if it is connected or a lazy one that would be at its next call."""
+        supervisor = self._supervisors.get(server) or self._built_in.get(server)
+        return None if supervisor is None else supervisor.identity
 
     def _reserve(self, ids: Iterable[str]) -> None:
         """Keep these prefixes for their servers. Bounded: the oldest removed ones are forgotten first."""
@@ -517,7 +586,7 @@ class Connections:
             known={id_: self._history[id_].names for id_ in everyone if id_ in self._history},
             reserved=frozenset(self._reserved),
             missing=self.missing(),
-            instructions={id_: text for id_ in everyone if (text := self._instructions_of(id_))},
+            instructions={id_: text for id_ in everyone if (text := self.instructions_of(id_))},
             server_info=self._server_info,
             own_resources=self._own_resources,
         )

@@ -124,6 +124,30 @@ async def discover(
     )
 
 
+async def read_lists(
+    tools: Iterable[bytes], prompts: Iterable[bytes], resources: Iterable[bytes], templates: Iterable[bytes]
+) -> DiscoveredLists:
+    """The lists of a server on stdio from definitions that were discovered before. Raises msgspec.DecodeError."""
+    skipped = _Skipped(())
+    return DiscoveredLists(
+        tools=await _read_tools(_known(TOOLS, tools), {}, skipped, drops_bad_headers=False, has_contracts=False),
+        prompts=_known(PROMPTS, prompts),
+        resources=_known(RESOURCES, resources),
+        templates=_known(TEMPLATES, templates),
+        left_out=skipped.reasons(),
+    )
+
+
+def _known(listing: ListMethod, definitions: Iterable[bytes]) -> tuple[DiscoveredEntry, ...]:
+    found = []
+    for definition in definitions:
+        raw = Raw(definition)
+        key = _key(raw, listing)
+        if isinstance(key, str):
+            found.append(DiscoveredEntry(key=key, definition=definition, digest=_digest(raw)))
+    return tuple(found)
+
+
 class _Skipped:
     """The reasons for skipped entries. Bounded: the rest is counted."""
 

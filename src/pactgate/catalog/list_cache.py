@@ -113,6 +113,12 @@ class ListCache:
             self._wanted.set()
         return left
 
+    def recall(self, found: DiscoveredLists) -> None:
+        """Fill the cache with what the server listed in an earlier run."""
+        self.found = found
+        self._fresh_since = time.monotonic()
+        self.settled.set()
+
     def take_announced(self) -> set[str]:
         """The lists that the server announced as changed and that were refreshed since. Returns each once."""
         confirmed, self._announced = self._announced, set()

@@ -19,6 +19,7 @@ from pactgate.catalog.caller_sessions import CallerSessions
 from pactgate.catalog.change_watcher import ChangeWatcher
 from pactgate.catalog.connect_failures import as_connect_failure, connect_timeout
 from pactgate.catalog.discovery import DiscoveredLists
+from pactgate.catalog.lazy_start import LazyStart
 from pactgate.catalog.lifecycle import Trigger, next_status
 from pactgate.catalog.list_cache import ListCache
 from pactgate.catalog.waiting import quiet_future, utc_now, wait_for
@@ -41,7 +42,9 @@ from pactgate.protocol.cache_hints import STALE, Hint
 from pactgate.protocol.era_bridge import can_be_asked
 from pactgate.protocol.messages import Notification
 from pactgate.protocol.versions import Era
+from pactgate.state.known_lists import KnownLists
 from pactgate.upstreams.dialer import Dialer, Session
+from pactgate.upstreams.negotiate import Identity
 
 _HALF_OPEN_WAIT_S: Final = 1.0
 """How long a caller waits for an attempt (half-open) when the last one failed."""
@@ -72,6 +75,7 @@ class Supervisor:
         backoff: Backoff | None = None,
         mask: Callable[[str], str] = str,
         max_age_s: float = _RELIST_AFTER_S,
+        known_lists: KnownLists | None = None,
     ) -> None:
         self.config = config
         self.status = ServerStatus.DISCONNECTED if config.enabled else ServerStatus.DISABLED
@@ -91,6 +95,12 @@ class Supervisor:
         self.lists = ListCache(config.id, on_change, emit, self._backoff, mask)
         self.change_watcher = ChangeWatcher(config.id, self.lists.notice, on_updated, emit, self._backoff)
         self.caller_sessions = CallerSessions(config, dialer, self.lists.notice)
+        self._lazy: LazyStart | None = None
+        if config.start == "lazy" and known_lists is not None:
+            self._lazy = LazyStart(config, self.lists, self.change_watcher, known_lists)
+        self.is_asleep = False
+        """Whether a lazy server waits for its next call. Its lists are those of the last time."""
+        self._last_identity: Identity | None = None
         self._failure: GatewayFailure | None = None
         self._attempt: asyncio.Future[Session]
         self._wake = asyncio.Event()
@@ -143,9 +153,18 @@ class Supervisor:
             self.lists.settled.set()
             self._step(Trigger.DISABLED)
 
+    @property
+    def identity(self) -> Identity | None:
+        """What the server says of itself, or said before it fell asleep."""
+        if self.session is not None:
+            return self.session.identity
+        return self._last_identity if self.is_asleep else None
+
     async def ready(self) -> Session:
         """The connected session. Waits for an attempt in progress, never for a pause (circuit open): then it raises the last failure."""
         session = self.session
+        if self._lazy is not None:
+            self._lazy.is_called = True
         if session is not None and session.peer.is_open:
             return session
         if self._task is None or self._task.done():
@@ -190,6 +209,8 @@ class Supervisor:
 
     async def refresh(self, *, force: bool, max_age_s: float) -> bool:
         """Fetch the lists unless they are younger than `max_age_s`. Returns whether the server was asked. Raises GatewayFailure."""
+        if self.is_asleep and not force:
+            return False
         await self.ready()
         if self.lists.is_fresh(max_age_s) and not force:
             return False
@@ -203,7 +224,7 @@ class Supervisor:
             return None
         if self.status is ServerStatus.CONNECTED:
             return self.lists.problem or (None if self.lists.has_answered else "still fetching its lists")
-        return self.last_error or "still connecting"
+        return None if self.is_asleep else self.last_error or "still connecting"
 
     def hint(self, method: str) -> Hint | None:
         """The cache hint of this server for a cacheable method; None if the server does not contribute to the result."""
@@ -219,11 +240,12 @@ class Supervisor:
     def row(self) -> dict[str, Any]:
         """The state in the members of the requirement document, with further facts. `policy.access.shown_row` decides who sees which."""
         session, found, listing = self.session, self.lists.found, self.lists.failure
-        identity = session.identity if session else None
+        identity = self.identity
         silence = _UNANSWERED if session and session.peer.is_unanswered else None
         return {
             "serverId": self.config.id,
             "status": self.status.value,
+            "isIdle": self.is_asleep,
             "transport": session.transport if session else _expected_transport(self.config),
             "era": identity.era.value if identity else None,
             "protocolVersion": identity.version if identity else None,
@@ -250,7 +272,11 @@ class Supervisor:
 
     async def _run(self) -> None:
         try:
+            await self._recall()
             while True:
+                if self.is_asleep:
+                    await self._wake.wait()
+                    self.is_asleep = False
                 session = await self._connect_series()
                 if session is None:
                     self._failed_series += 1
@@ -260,10 +286,17 @@ class Supervisor:
                 else:
                     self._failed_series = 0
                     await self._supervise(session)
-                    if self._crash_count > 1:
+                    if self._crash_count > 1 and not self.is_asleep:
                         await self._pause(self._backoff.before(self._crash_count - 1), self._backoff.first_s)
         finally:
             self._attempt.set_exception(self._not_running())
+
+    async def _recall(self) -> None:
+        """A lazy server whose lists are known is not started yet."""
+        if self._lazy is not None and not self.lists.has_answered:
+            self._last_identity = await self._lazy.recall()
+            self.is_asleep = self._last_identity is not None
+            self._on_change()
 
     async def _end_task(self) -> None:
         task, self._task = self._task, None
@@ -320,13 +353,14 @@ class Supervisor:
         """Supervise a connected session until it is lost."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        listing = self.lists.run(
-            session, self.config.request_timeout_ms, self._max_age_s, self.change_watcher.sends_list_changed
-        )
+        sends_list_changed = self.change_watcher.sends_list_changed if self._lazy is None else _is_told
+        listing = self.lists.run(session, self.config.request_timeout_ms, self._max_age_s, sends_list_changed)
         lister = asyncio.create_task(listing, name=f"lists of {self.config.id}")
         watcher = asyncio.create_task(self.change_watcher.run(session), name=f"changes of {self.config.id}")
         try:
-            reason = await session.peer.ended()
+            reason = await self._end_of(session)
+            if reason is None:
+                return
             self._lost(reason)
             self._crash_count = self._crash_count + 1 if loop.time() - began < self._backoff.steady_s else 0
         finally:
@@ -334,6 +368,31 @@ class Supervisor:
             lister.cancel()
             watcher.cancel()
             await asyncio.shield(self._disconnect(session, watcher))
+
+    async def _end_of(self, session: Session) -> GatewayFailure | None:
+        """Wait until the connection ends by itself, and say why; or until a lazy server is idle: then None, and no call finds it."""
+        if self._lazy is None:
+            return await session.peer.ended()
+        ended = asyncio.ensure_future(session.peer.ended())
+        idle = asyncio.ensure_future(self._lazy.until_idle(session, lambda: len(self.caller_sessions)))
+        try:
+            await asyncio.wait({ended, idle}, return_when=asyncio.FIRST_COMPLETED)
+            if ended.done():
+                return ended.result()
+            self._fall_asleep(session, self._lazy)
+            await self._lazy.last_calls(session)
+            return None
+        finally:
+            for one in (ended, idle):
+                one.cancel()
+            await asyncio.wait({ended, idle})
+
+    def _fall_asleep(self, session: Session, lazy: LazyStart) -> None:
+        self._last_identity, self.session = session.identity, None
+        self.is_asleep = self.lists.has_answered
+        lazy.is_called = False
+        self._wake.clear()
+        self._step(Trigger.STOPPED)
 
     async def _disconnect(self, session: Session, watcher: asyncio.Task[None]) -> None:
         await session.peer.close()
@@ -422,6 +481,11 @@ class Supervisor:
 
 def _code_of(failure: GatewayFailure) -> str:
     return str(failure.ecosystem or failure.code)
+
+
+def _is_told(_: Session) -> bool:
+    """A lazy server is asked for its lists at each start, and not in between: that would keep it awake."""
+    return True
 
 
 def _expected_transport(config: ServerConfig) -> str:

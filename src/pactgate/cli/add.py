@@ -9,16 +9,18 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 
 from pactgate.cli import openapi_report, terminal
 from pactgate.cli.config_file import find_config
 from pactgate.cli.errors import CommandError
-from pactgate.cli.shared_options import config_option, json_option
+from pactgate.cli.shared_options import config_option, header_option, json_option
 from pactgate.config.edit import add_server
 from pactgate.config.load import load
 from pactgate.config.persist import replace_file
@@ -48,8 +50,10 @@ _SHOWN_REASONS: Final = 10
 \b
 Examples:
   pactgate add weather --openapi weather.yaml
-  pactgate add crm --url https://crm.example/mcp
+  pactgate add crm --url https://crm.example/mcp --header 'X-Key: ${CRM_KEY}'
   pactgate add files -- npx -y @modelcontextprotocol/server-filesystem .
+  pactgate add io.github.acme/crm --registry server.json
+  pactgate add crm.mcpb --user-config folder=/data
 """
 )
 @click.argument("name")
@@ -68,65 +72,160 @@ Examples:
     metavar="SCHEME=VALUE",
     help="Credential for a security scheme of the document, best as ${VARIABLE}. Repeatable.",
 )
+@click.option(
+    "--env", "variables", multiple=True, metavar="NAME=VALUE", help="Environment variable of CMD. Repeatable."
+)
+@click.option("--cwd", metavar="DIR", help="Folder CMD starts in.")
+@header_option
+@click.option(
+    "--registry", metavar="URL|FILE", help="Take the server NAME from this registry, or from its server.json."
+)
+@click.option(
+    "--user-config", multiple=True, metavar="NAME=VALUE", help="A setting that a bundle asks for. Repeatable."
+)
 @config_option
+@click.option("--yes", is_flag=True, help="Add what a bundle or a registry says without asking.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
 @json_option
 def add(
     *,
     name: str,
-    command: tuple[str, ...],
-    url: str | None,
-    openapi: str | None,
-    base_url: str | None,
-    credentials: tuple[str, ...],
     config: str | None,
     dry_run: bool,
+    yes: bool,
     as_json: bool,
+    **options: Any,
 ) -> int:
     """Add a server to the configuration. The file is created if there is none. Starts nothing.
 
     NAME is the id of the server: letters a-z, digits and hyphens. CMD is the program to start, with its arguments.
+    NAME can also be the file of a bundle (FILE.mcpb), or the name of a server in a registry (io.github.x/y, with --registry).
     """
-    if sum(map(bool, (command, url, openapi))) != 1:
-        raise CommandError(
-            "Give exactly one of: a command after --, --url, --openapi.",
-            "For example: pactgate add weather --openapi weather.yaml",
-        )
-    if openapi is None and (base_url or credentials):
-        raise CommandError("--base-url and --credential need --openapi.")
-    if (fault := check_server_id(name)) is not None:
-        raise CommandError(*fault)
+    given = _Given(**options)
     path = find_config(config) or Path(_NEW_FILE)
+    new = _found(name, given) or _NewServer(name, *_entry(name, given, path))
+    text = _text(path, new.name, new.entry)
+    _require_valid(path, text, new.name)
+    if new.notes:
+        _confirm(new, is_certain=yes or dry_run, as_json=as_json)
+    if not dry_run:
+        if new.install is not None:
+            new.install()
+        _write(path, text)
+    if as_json:
+        report = {"ok": True, "file": str(path), "written": not dry_run, "serverId": new.name, "entry": new.entry}
+        terminal.say_json(report if new.mapped is None else {**report, "document": openapi_report.as_dict(new.mapped)})
+        return 0
+    if new.mapped is not None:
+        _show_document(new.name, new.mapped)
+    terminal.say(f"{'Would be added to' if dry_run else 'Added to'} {path}: {new.name}.")
+    if not dry_run:
+        terminal.say("A running gateway reloads this file by itself. `pactgate check --live` tests the connection.")
+    return 0
+
+
+class _Given(NamedTuple):
+    """The options of the command line that make the entry."""
+
+    command: tuple[str, ...]
+    url: str | None
+    openapi: str | None
+    base_url: str | None
+    credentials: tuple[str, ...]
+    variables: tuple[str, ...]
+    cwd: str | None
+    headers: tuple[str, ...]
+    registry: str | None
+    user_config: tuple[str, ...]
+
+    @property
+    def sources(self) -> int:
+        return sum(map(bool, (self.command, self.url, self.openapi)))
+
+
+class _NewServer(NamedTuple):
+    """The entry to add. `notes` are what a person is asked about, because somebody else wrote the entry."""
+
+    name: str
+    entry: dict[str, Any]
+    mapped: MappedDocument | None = None
+    notes: tuple[str, ...] = ()
+    install: Callable[[], None] | None = None
+
+
+def _found(name: str, given: _Given) -> _NewServer | None:
+    """The entry of a bundle or of a registry; None for a server that the command line describes."""
+    is_bundle = name.endswith(".mcpb")
+    if given.registry is None and not is_bundle:
+        if given.user_config:
+            raise CommandError("--user-config needs a bundle, FILE.mcpb.")
+        if "/" in name and not given.sources:
+            raise CommandError(f"{name} looks like a name in a registry.", "Say which one: --registry URL or FILE.")
+        return None
+    if given.sources or (is_bundle and given.registry is not None):
+        raise CommandError("A bundle and an entry of a registry say themselves what to start.", "Leave out the rest.")
+    if is_bundle:
+        from pactgate.cli.bundles import read_bundle
+
+        return _NewServer(*read_bundle(Path(name), _pairs(given.user_config, "=", "--user-config", "NAME=VALUE")))
+    from pactgate.cli.registry import read_entry
+
+    assert given.registry is not None
+    return _NewServer(*read_entry(name, given.registry))
+
+
+def _confirm(new: _NewServer, *, is_certain: bool, as_json: bool) -> None:
+    """Show exactly what will be started, and ask. Raises where nobody can be asked."""
+    if not as_json:
+        for note in new.notes:
+            terminal.say(note)
+    if is_certain:
+        return
+    if as_json or not sys.stdin.isatty():
+        raise CommandError("This was not written, because nobody confirmed it.", "--yes confirms it.")
+    if not click.confirm("Add it?", default=False):
+        raise CommandError("Nothing was written.", exit_code=1)
+
+
+def _entry(name: str, given: _Given, path: Path) -> tuple[dict[str, Any], MappedDocument | None]:
+    """The entry that the command line describes."""
+    _require_consistent(name, given)
     mapped = None
-    if openapi is not None:
+    if given.openapi is not None:
         server = ServerConfig(
             id=name,
-            openapi=openapi if is_url(openapi) else os.path.abspath(openapi),
-            base_url=base_url,
-            credentials=_credentials(credentials),
+            openapi=given.openapi if is_url(given.openapi) else os.path.abspath(given.openapi),
+            base_url=given.base_url,
+            credentials=_credentials(given.credentials),
             output_validation="off",
         )
         mapped = _mapped(server)
         _require_tools(mapped)
-        entry = _openapi_entry(_source(openapi, path), server, mapped)
-    elif url is not None:
-        entry = {"url": url}
+        entry = _openapi_entry(_source(given.openapi, path), server, mapped)
+    elif given.url is not None:
+        entry = {"url": given.url}
     else:
-        entry = {"command": command[0], **({"args": list(command[1:])} if command[1:] else {})}
-    text = _text(path, name, entry)
-    _require_valid(path, text, name)
-    if not dry_run:
-        _write(path, text)
-    if as_json:
-        report = {"ok": True, "file": str(path), "written": not dry_run, "serverId": name, "entry": entry}
-        terminal.say_json(report if mapped is None else {**report, "document": openapi_report.as_dict(mapped)})
-        return 0
-    if mapped is not None:
-        _show_document(name, mapped)
-    terminal.say(f"{'Would be added to' if dry_run else 'Added to'} {path}: {name}.")
-    if not dry_run:
-        terminal.say("A running gateway reloads this file by itself. `pactgate check --live` tests the connection.")
-    return 0
+        command, *args = given.command
+        entry = {"command": command, **({"args": args} if args else {})}
+    more = {"env": _pairs(given.variables, "=", "--env", "NAME=VALUE"), "cwd": given.cwd}
+    more["headers"] = _pairs(given.headers, ":", "--header", "'NAME: VALUE'")
+    return entry | {key: value for key, value in more.items() if value}, mapped
+
+
+def _require_consistent(name: str, given: _Given) -> None:
+    if given.sources != 1:
+        raise CommandError(
+            "Give exactly one of: a command after --, --url, --openapi.",
+            "For example: pactgate add weather --openapi weather.yaml",
+        )
+    if given.openapi is None and (given.base_url or given.credentials):
+        raise CommandError("--base-url and --credential need --openapi.")
+    if (fault := check_server_id(name)) is not None:
+        raise CommandError(*fault)
+    if (given.variables or given.cwd) and not given.command:
+        raise CommandError("--env and --cwd need a command after --.")
+    if given.headers and given.command:
+        raise CommandError("--header needs --url or --openapi.")
 
 
 def _openapi_entry(source: str, server: ServerConfig, mapped: MappedDocument) -> dict[str, Any]:
@@ -157,6 +256,16 @@ def _credentials(given: tuple[str, ...]) -> dict[str, str]:
                 "A credential is SCHEME=VALUE.", "The value is best a variable: --credential 'bearerAuth=${TOKEN}'."
             )
         found[scheme] = value
+    return found
+
+
+def _pairs(given: tuple[str, ...], mark: str, option: str, form: str) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, is_pair, value = text.partition(mark)
+        if not is_pair or not name.strip():
+            raise CommandError(f"{option} is {form}.", "The value of a secret is best a variable: ${TOKEN}.")
+        found[name.strip()] = value.strip() if mark == ":" else value
     return found
 
 
@@ -233,7 +342,7 @@ def _require_valid(path: Path, text: str, name: str) -> None:
         trial.write_text(text, encoding="utf-8")
         trial.chmod(0o600)
         try:
-            load(trial, environ=environ)
+            load(trial, environ=environ, overrides={"lock.mode": "off"})
         except ConfigurationError as error:
             own = [problem for problem in error.problems if name in problem.path]
             if own:

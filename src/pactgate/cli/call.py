@@ -71,7 +71,7 @@ def call(
         terminal.say_json(answer["result"] if "result" in answer else {"error": answer["error"]})
         return 1 if "error" in answer or answer["result"].get("isError") else 0
     if "error" in answer:
-        _show_failure(str(answer["error"].get("message")), answer["error"].get("data"))
+        show_failure(str(answer["error"].get("message")), answer["error"].get("data"))
         return 1
     return _show_result(answer["result"])
 
@@ -155,7 +155,7 @@ def _show_result(result: dict[str, Any]) -> int:
     structured = result.get("structuredContent")
     content = result.get("content")
     blocks = content if isinstance(content, list) else []
-    shown = [_block(block) for block in blocks if structured is None or not _repeats(block, structured)]
+    shown = [shown_block(block) for block in blocks if structured is None or not _repeats(block, structured)]
     if structured is not None and not any(_is_only(structured, text) for text in shown):
         shown.append(_pretty(structured))
     for text in shown:
@@ -170,7 +170,7 @@ def _show_result(result: dict[str, Any]) -> int:
     failure = known.get("failure")
     facts = {**(failure if isinstance(failure, dict) else {}), "requestId": known.get("requestId")}
     is_tool_error = facts.get("failure_mode") in (None, "tool_error")
-    _show_failure("The tool reported an error." if is_tool_error else "The call failed.", facts)
+    show_failure("The tool reported an error." if is_tool_error else "The call failed.", facts)
     return 1
 
 
@@ -199,7 +199,7 @@ def _violation(one: dict[str, Any]) -> str:
     return f"{one['kind']} {one.get('target', '')}" + (" (refused)" if one.get("refused") else "")
 
 
-def _show_failure(message: str, facts: Any) -> None:
+def show_failure(message: str, facts: Any) -> None:
     """Print the failure record: the code, whether the tool ran, whether a retry makes sense, similar names."""
     known = facts if isinstance(facts, dict) else {}
     lines = [
@@ -217,7 +217,7 @@ def _fact_text(fact: Any) -> str:
     return executed(fact) or str(fact)
 
 
-def _block(block: Any) -> str:
+def shown_block(block: Any) -> str:
     if not isinstance(block, dict):
         return _pretty(block)
     kind = block.get("type")

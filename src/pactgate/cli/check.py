@@ -21,6 +21,7 @@ from pactgate.cli.sandbox_report import opened_files, show_opened_files
 from pactgate.cli.shared_options import config_option, json_option
 from pactgate.cli.table import Column, show_table
 from pactgate.config.model import Config
+from pactgate.config.package_versions import unpinned_package
 from pactgate.config.problems import ConfigProblem
 from pactgate.config.reader import FORMATS
 from pactgate.config.server_settings import ServerConfig
@@ -85,6 +86,8 @@ def _check_text(config: Config, *, as_json: bool) -> int:
         for row in report["servers"]:
             if row["serverId"] in opened:
                 row["opens"] = opened[row["serverId"]]
+        for row in report["servers"]:
+            row["unpinned"] = _unpinned(config.servers[row["serverId"]])
         terminal.say_json({**report, **documents_report(read)})
         return code
     show_warnings(config)
@@ -92,6 +95,7 @@ def _check_text(config: Config, *, as_json: bool) -> int:
     if config.servers:
         _show_settings(config)
         _show_conflicts(hazards)
+        _show_unpinned(config)
         show_documents(read)
         show_opened_files(opened_files(config))
         terminal.say("`pactgate check --live` also connects to the servers once.")
@@ -122,6 +126,18 @@ def _check_live(config: Config, *, as_json: bool) -> int:
         for hint in hints_of(costs_of(seen.tools)[0]):
             terminal.item("hint", "yellow", hint)
     return code
+
+
+def _unpinned(server: ServerConfig) -> str | None:
+    return unpinned_package(server.command, server.args) if server.command is not None else None
+
+
+def _show_unpinned(config: Config) -> None:
+    for server in config.servers.values():
+        package = _unpinned(server) if server.enabled else None
+        if package is not None:
+            text = f"{server.id} runs any version of {package} that is published."
+            terminal.item("note", "yellow", text, "Name a version, as in package@1.2.3 or image:1.2.3.")
 
 
 def _say_valid(config: Config) -> None:

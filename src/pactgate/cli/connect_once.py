@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from pactgate.app import build
 from pactgate.catalog.conflicts import Conflict, find_conflicts
+from pactgate.catalog.discovery import DiscoveredLists
 from pactgate.cli.terminal import Tell
 from pactgate.config.model import Config
 from pactgate.config.sections.audit import AuditSection
@@ -19,9 +20,18 @@ from pactgate.config.server_settings import ServerConfig
 from pactgate.core import events
 from pactgate.core.events import Emit, Event
 from pactgate.policy.access import ADMINISTRATOR, shown_row
+from pactgate.upstreams.negotiate import Identity
 
 _FINAL_EVENTS: Final = (events.ServerDiscovered, events.ServerFailed, events.DiscoveryFailed)
 _NAMED: Final = 3
+
+
+class Offer(NamedTuple):
+    """What a server that answered says of itself, and its lists."""
+
+    config: ServerConfig
+    identity: Identity
+    lists: DiscoveredLists
 
 
 class ConnectReport(NamedTuple):
@@ -30,6 +40,7 @@ class ConnectReport(NamedTuple):
     rows: list[dict[str, Any]]
     tools: list[dict[str, Any]]
     conflicts: tuple[Conflict, ...]
+    offers: dict[str, Offer]
 
 
 async def connect_once(config: Config, tell: Tell) -> ConnectReport:
@@ -48,8 +59,13 @@ async def connect_once(config: Config, tell: Tell) -> ConnectReport:
         }
         shown = [shown_row(row, ADMINISTRATOR) for row in gateway.connections.rows()]
         rows = [row if row["lastError"] else {**row, **errors.get(row["serverId"], {})} for row in shown]
+        offers = {
+            id_: Offer(config.servers[id_], server.session.identity, server.lists.found)
+            for id_, server in gateway.connections.servers.items()
+            if server.session is not None and server.lists.has_answered
+        }
         tools = gateway.snapshot()["tools"]
-        return ConnectReport(rows, tools, find_conflicts(gateway.connections.unfiltered))
+        return ConnectReport(rows, tools, find_conflicts(gateway.connections.unfiltered), offers)
     finally:
         tell("disconnecting")
         await gateway.stop()
@@ -57,7 +73,7 @@ async def connect_once(config: Config, tell: Tell) -> ConnectReport:
 
 def _single_attempt(server: ServerConfig) -> ServerConfig:
     limit_ms = min(server.request_timeout_ms, server.connection_timeout_ms)
-    return replace(server, max_retries=0, request_timeout_ms=limit_ms)
+    return replace(server, max_retries=0, request_timeout_ms=limit_ms, start="eager")
 
 
 def _progress(waiting: list[str], tell: Tell) -> Emit:

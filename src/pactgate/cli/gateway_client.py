@@ -83,6 +83,29 @@ class GatewayClient:
         on_progress: OnProgress | None = None,
     ) -> dict[str, Any]:
         """The JSON-RPC response to one `tools/call`, at the endpoint of `server` where it is given."""
+        params = {"name": name, "arguments": arguments}
+        return self.ask(
+            "tools/call",
+            params,
+            name=name,
+            server=server,
+            mirrored=mirrored,
+            timeout_s=timeout_s,
+            on_progress=on_progress,
+        )
+
+    def ask(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        name: str | None = None,
+        server: str | None = None,
+        mirrored: Iterable[tuple[str, str]] = (),
+        timeout_s: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> dict[str, Any]:
+        """The JSON-RPC response to one request. `name` is the tool, prompt or URI that it is about."""
         meta: dict[str, Any] = {
             _PREFIX + "protocolVersion": LATEST_MODERN,
             _PREFIX + "clientCapabilities": {},
@@ -92,14 +115,13 @@ class GatewayClient:
             meta["progressToken"] = _PROGRESS_TOKEN
         from pactgate.protocol.headers import encode_value
 
-        params = {"name": name, "arguments": arguments, "_meta": meta}
-        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
         headers = {
             **self._headers,
             "Content-Type": "application/json",
             "MCP-Protocol-Version": LATEST_MODERN,
-            "Mcp-Method": "tools/call",
-            "Mcp-Name": encode_value(name),
+            "Mcp-Method": method,
+            **({} if name is None else {"Mcp-Name": encode_value(name)}),
             **dict(mirrored),
         }
         path = "/mcp" if server is None else f"/mcp/{quote(server, safe='')}"

@@ -11,7 +11,7 @@ import click
 from pactgate.cli import terminal
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
-from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers, without_name
+from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers, status_of, without_name
 from pactgate.cli.shared_options import server_option, with_gateway
 from pactgate.cli.table import Column, show_table
 from pactgate.cli.tool_cost import Cost, costs_of, hints_of
@@ -106,7 +106,7 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
     """Show the status of the running gateway. The exit code is 1 when a server is down or the audit log can't be written."""
     state = client.get("/api/status")
     rows = client.rows("servers")
-    down = [row for row in rows if row.get("status") in DOWN or row.get("trouble")]
+    down = [row for row in rows if status_of(row) in DOWN or row.get("trouble")]
     audit = state.get("audit") or {}
     code = 1 if down or audit.get("trouble") else 0
     if as_json:
@@ -215,5 +215,5 @@ def _gist(tool: dict[str, Any]) -> str:
 
 
 def _summary(rows: list[dict[str, Any]]) -> str:
-    counts = Counter(str(row.get("status")) for row in rows)
+    counts = Counter(status_of(row) for row in rows)
     return ", ".join(f"{count} {name}" for name, count in counts.items()) or "none configured"

@@ -48,8 +48,8 @@ class Reloader:
                 await self._reload(is_requested=is_requested)
 
     def _states(self) -> list[FileState | None]:
-        """The state of the configuration file, then those of the secrets it names."""
-        return [file_state(self._path), *map(file_state, self._gateway.config.secret_files)]
+        """The state of the configuration file, then those of the secrets it names and of its lock file."""
+        return [file_state(self._path), *map(file_state, self._gateway.config.watched_files)]
 
     async def _wait(self) -> bool:
         try:

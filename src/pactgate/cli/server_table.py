@@ -19,6 +19,7 @@ _STYLES: Final = {
     "disconnected": "yellow",
     "error": "red",
     "disabled": "dim",
+    "idle": "dim",
 }
 _COLUMNS: Final = (
     Column("SERVER"),
@@ -59,7 +60,12 @@ def skipped(row: dict[str, Any]) -> list[str]:
 
 def is_troubled(row: dict[str, Any]) -> bool:
     """Whether a server is enabled and can't be used."""
-    return row.get("status") not in ("connected", "disabled") or bool(row.get("lastError"))
+    return status_of(row) not in ("connected", "disabled", "idle") or bool(row.get("lastError"))
+
+
+def status_of(row: dict[str, Any]) -> str:
+    """The status for people: a lazy server that waits for its next call is idle."""
+    return "idle" if row.get("isIdle") else str(row.get("status"))
 
 
 def without_name(server: str, reason: str) -> str:
@@ -80,7 +86,7 @@ def duration(ms: float) -> str:
 def _urgency(row: dict[str, Any]) -> int:
     if row.get("status") == "disabled":
         return 4
-    if row.get("status") in DOWN:
+    if status_of(row) in DOWN:
         return 0
     if is_troubled(row):
         return 1
@@ -88,7 +94,7 @@ def _urgency(row: dict[str, Any]) -> int:
 
 
 def _cells(row: dict[str, Any], where: str) -> list[Any]:
-    status = row.get("status")
+    status = status_of(row)
     latency_ms = row.get("latencyMs")
     return [
         row.get("serverId"),

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import inspect
 
 from pactgate.config.clients.foreign import adapt, variables_of_editors
+from pactgate.config.definition_lock import Pins, lock_path, read_lock
 from pactgate.config.file_access import SecretFiles, hint_for_readers, other_writers, read_regular_file
 from pactgate.config.model import Config, ConfigFile, Sections
 from pactgate.config.problems import (
@@ -110,6 +111,8 @@ def load(
         if path is not None and reading.written_secrets and (hint := hint_for_readers(path)):
             message = "Every user may read this file, and this is a secret."
             found.warn(reading.written_secrets[0], message, hint, at_value=True)
+    mode = settings.get("lock", {}).get("mode", "off")
+    pins = _pins(path, mode, found) if mode != "off" else None
     unresolved = _of_enabled(reading.unresolved, settings.get("servers", {}))
     if problems := found.problems + flags.problems + variables.problems:
         raise ConfigurationError([*problems, *unresolved])
@@ -124,6 +127,7 @@ def load(
         credential_file=os.path.abspath(path.with_suffix(_CREDENTIALS)) if path else None,
         has_key_file=config.auth.keys is not None or (key_file is not None and os.path.lexists(key_file)),
         secret_files=tuple(files.names),
+        pins=pins,
         unresolved=unresolved,
         rule_places=_rule_places(config, path, found),
         file=str(path) if path else None,
@@ -134,6 +138,23 @@ def load(
         found.warn(("auth", "tokens"), message, "Add one that all replicas know.")
     warn_of_plain_tokens(config.listen, wants_token=not config.allows_anonymous, found=found)
     return msgspec.structs.replace(config, warnings=tuple(found.warnings))
+
+
+def _pins(path: Path | None, mode: str, found: ConfigFindings) -> Pins | None:
+    """What the lock file says. Without it nothing can be held against it, so `hold` and `refuse` do not start."""
+    try:
+        if path is None:
+            raise UnreadableError(
+                "There is no configuration file to have a lock file beside it.", "Start with --config."
+            )
+        file = lock_path(path)
+        if not file.exists():
+            raise UnreadableError(f"There is no lock file {file.name} beside this file.", "`pactgate lock` writes it.")
+        return {id_: server.pins() for id_, server in read_lock(file).servers.items()}
+    except UnreadableError as problem:
+        add = found.warn if mode == "report" else found.add
+        add(("lock", "mode"), problem.message, problem.hint, at_value=True)
+        return {} if mode == "report" else None
 
 
 def _part(root: dict[str, Any], only: Collection[str]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import field
 
 from pactgate.config import value_checks
+from pactgate.config.definition_lock import Pins, lock_path
 from pactgate.config.problems import ConfigProblem
 from pactgate.config.sections import Folder, Section, doc, ignored
 from pactgate.config.sections.audit import AuditSection
@@ -23,6 +24,7 @@ from pactgate.config.sections.cache import Cache
 from pactgate.config.sections.capture import Capture
 from pactgate.config.sections.limits import Categories, Limits, Timeouts
 from pactgate.config.sections.listen import ListenSection
+from pactgate.config.sections.lock import LockSection
 from pactgate.config.sections.permissions import Callers, Permissions
 from pactgate.config.sections.rate_limits import RateLimits
 from pactgate.config.sections.state import StateSection
@@ -122,6 +124,7 @@ class Sections(Section, frozen=True, kw_only=True):
     sessions: Sessions = Sessions()
     state: StateSection = StateSection()
     audit: AuditSection = AuditSection()
+    lock: LockSection = LockSection()
     log: Log = Log()
     telemetry: Telemetry = Telemetry()
 
@@ -168,6 +171,15 @@ class Config(Sections, frozen=True, kw_only=True):
 
     credential_file: str | None = None
     """Where the credentials of sign-ins at servers are. None where there is no configuration file to keep them beside."""
+    pins: Pins | None = None
+    """What the lock file says, unless `lock.mode` is off."""
+
+    @property
+    def watched_files(self) -> tuple[str, ...]:
+        """Files beside the configuration file whose change is a change of the configuration."""
+        if self.file is None or self.lock.mode == "off":
+            return self.secret_files
+        return (*self.secret_files, str(lock_path(self.file)))
 
     @property
     def private_paths(self) -> tuple[str, ...]:

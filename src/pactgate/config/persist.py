@@ -32,7 +32,7 @@ def keep(running: Config, path: Path, value: Any) -> None:
     _require_unchanged(file, running)
     text, form = file.read_bytes().decode("utf-8-sig"), FORMATS[file.suffix.lower()]
     values = read(text, form, ConfigFindings(file.name)) or {}
-    keys = _keys(path, values)
+    keys = keys_in_file(path, values)
     if value is None and not _is_given(values, keys):
         return
     try:
@@ -89,13 +89,13 @@ def replace_file(
 
 def _require_valid(file: FilePath) -> None:
     try:
-        load(file, environ=os.environ)
+        load(file, environ=os.environ, overrides={"lock.mode": "off"})  # the file has another name now, so no lock file
     except ConfigurationError as problem:
         wrong = "; ".join(f"{one.path}: {one.message}" for one in problem.problems)
         raise _refused(f"the file would not be a valid configuration any more: {wrong}") from problem
 
 
-def _keys(path: Path, values: Any) -> tuple[str, ...]:
+def keys_in_file(path: Path, values: Any) -> tuple[str, ...]:
     """Where the file itself has the setting: servers may stand under the key of VS Code, and have ids in other spellings."""
     keys = [str(part) for part in path]
     if path[0] == SERVERS:

@@ -42,6 +42,8 @@ _OWN_KEYS: Final = {
     "effects": ("command", "tools"),
     "undeclaredEffects": ("tools",),
     "auth": ("url",),
+    "start": ("command",),
+    "idleTimeoutMs": ("command",),
     "isolation": ("command", "url"),
     "maxSessionsPerClient": ("command", "url"),
     "extensions": ("command", "url"),
@@ -79,6 +81,7 @@ def settle(
     _check_kind(entry)
     settled = {key: value for key, value in values.items() if key in _KNOWN}
     settled["excludeTools"] = [*values.get("excludeTools", ()), *values.get("disabledTools", ())]
+    settled["written"] = _written(given)
     settled |= {"id": server_id, "transport": _transport(entry), "enabled": _enabled(entry)}
     if headers := values.get("headers"):
         own = PLAIN_HEADERS - {"user-agent"} if values.get("endpoints") is None else _BODY_HEADERS
@@ -100,6 +103,12 @@ def settle(
     return settled
 
 
+def _written(given: dict[str, Any]) -> tuple[str, ...]:
+    args = given.get("args")
+    parts = [given.get(key) for key in ("command", "url", "tools", "openapi", "baseUrl")]
+    return tuple(str(part) for part in (*parts[:1], *(args if isinstance(args, list) else ()), *parts[1:]) if part)
+
+
 def _check_kind(entry: _Entry) -> None:
     kinds = [key for key in _KINDS if entry.is_given(key)]
     if len(kinds) != 1:
@@ -114,6 +123,8 @@ def _check_kind(entry: _Entry) -> None:
         if is_given and kind not in owners:
             entry.problem(key, f"{key} belongs to {' or '.join(owners)}, and this server has {kind}.", "Remove it.")
     _check_isolation(entry, kind)
+    if "idleTimeoutMs" in entry.values and entry.values.get("start", "eager") != "lazy":
+        entry.problem("idleTimeoutMs", "idleTimeoutMs has no effect: the server is not lazy.", "Set start to lazy.")
     for key in ("type", "transport"):
         word = entry.values.get(key, "auto")
         if kind not in _WORDS.get(word, ("url",)):

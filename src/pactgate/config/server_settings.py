@@ -89,6 +89,16 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
         doc("What happens when one of `tools` has an undeclared effect: `report` it, or also `refuse` it in Python."),
     ] = "report"
     enabled: Annotated[bool, doc("Whether the server is used; a disabled one is never started or called.")] = True
+    start: Annotated[
+        Literal["eager", "lazy"],
+        doc(
+            "When a program is started: `eager` with the gateway, `lazy` at its first call. A lazy one is listed as it listed itself "
+            "last, and is ended when nobody has used it for `idleTimeoutMs`."
+        ),
+    ] = "eager"
+    idle_timeout_ms: Annotated[
+        int, doc("Milliseconds without a call after which a lazy server is ended.", ge=1000, le=86400000)
+    ] = 300000
     era: Annotated[
         Literal["auto", "legacy", "modern"],
         doc("Protocol era of the server: `legacy` opens with a handshake, `modern` does not, `auto` finds out."),
@@ -175,6 +185,8 @@ class ServerConfig(ServerSettings, frozen=True, kw_only=True):
 
     id: str
     transport: Transport = "auto"
+    written: tuple[str, ...] = ()
+    """The command line or address as the file has it, before variables are filled in: who the server is, for the lock file."""
     unresolved: str | None = None
     """What is missing in the environment. The entry has no other settings then, and the server can't be connected."""
 
@@ -183,6 +195,15 @@ class ServerConfig(ServerSettings, frozen=True, kw_only=True):
         if any(matches(pattern, tool) for pattern in self.exclude_tools):
             return False
         return self.include_tools is None or any(matches(pattern, tool) for pattern in self.include_tools)
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Who the server is. An entry that comes from no file has no variables."""
+        if self.written:
+            return self.written
+        if self.command is not None:
+            return (self.command, *self.args)
+        return tuple(part for part in (self.url, self.tools, self.openapi, self.base_url) if part is not None)
 
     @property
     def address(self) -> str | None:

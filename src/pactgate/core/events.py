@@ -149,6 +149,15 @@ class EntriesChanged(Event, frozen=True):
     names: tuple[str, ...]
 
 
+class DefinitionsDiffered(Event, frozen=True):
+    """What a server offers is not what the lock file says. `names` are of its tools, prompts and others; `mode` is `lock.mode`."""
+
+    server: str
+    mode: str
+    count: int
+    names: tuple[str, ...]
+
+
 class EffectsExceeded(Event, frozen=True):
     """A contract tool did something its contract does not allow. `request_id` is empty where it came after the answer."""
 

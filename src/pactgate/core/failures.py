@@ -109,6 +109,7 @@ class Kind(StrEnum):
     FORBIDDEN = "forbidden"
     CONFLICT = "conflict"
     CHANGE_UNDONE = "change_undone"
+    DEFINITION_CHANGED = "definition_changed"
     RATE_LIMITED = "rate_limited"
     OVERLOADED = "overloaded"
     DESTINATION_REFUSED = "destination_refused"
@@ -201,6 +202,9 @@ TABLE: Final[dict[Kind, Row]] = {
     Kind.FORBIDDEN: Row(_C, _E.PERMISSION_DENIED, None, _RES, _PARAMS, "forbidden", Party.CALLER, _NO),
     Kind.CONFLICT: Row(_C, _E.CONFLICT, None, _RES, _PARAMS, "conflict", Party.CALLER, _NO),
     Kind.CHANGE_UNDONE: Row(_C, _E.OPERATION_FAILED, None, _RES, _INTERNAL, "change_undone", Party.OPERATOR, _NO),
+    Kind.DEFINITION_CHANGED: Row(
+        _U, _E.CONFLICT, _X.INVOCATION_FAILED, _RES, _INTERNAL, "definition_changed", Party.OPERATOR, _NO
+    ),
     Kind.RATE_LIMITED: Row(_C, _E.RATE_LIMITED, None, _RES, _INTERNAL, "rate_limited", Party.CALLER, _NO),
     Kind.OVERLOADED: Row(_T, _E.SERVICE_UNAVAILABLE, None, _RES, _INTERNAL, "overloaded", Party.GATEWAY, _NO),
     Kind.DESTINATION_REFUSED: Row(

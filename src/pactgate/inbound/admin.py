@@ -211,9 +211,8 @@ class Admin:
 def _status(servers: list[dict[str, Any]]) -> str:
     """`ok`, `degraded` (some can't be reached), `down` (none can), or `starting` (none yet, some still trying)."""
     states = [server["status"] for server in servers if server["status"] != ServerStatus.DISABLED.value]
-    connected = sum(
-        server["status"] == ServerStatus.CONNECTED.value and not server.get("trouble") for server in servers
-    )
+    usable = [server for server in servers if server["status"] == ServerStatus.CONNECTED.value or server.get("isIdle")]
+    connected = sum(not server.get("trouble") for server in usable)
     if connected == len(states):
         return "ok"
     if connected:

@@ -124,19 +124,19 @@ class Handlers:
         scope = caller.scope
         if scope is None:
             seen = self._connections.catalog_for(caller).servers
-            sessions = (item.session for id_, item in self._connections.servers.items() if id_ in seen)
-            offered = (each.identity.capabilities for each in sessions if each is not None)
+            identities = (item.identity for id_, item in self._connections.servers.items() if id_ in seen)
+            offered = (each.capabilities for each in identities if each is not None)
             is_starting = not set(seen).isdisjoint(self._connections.settling())
             return capabilities.merged(offered, is_starting=is_starting)
-        session = self._connections.connected(scope)
-        if session is None:
+        identity = self._connections.identity_of(scope)
+        if identity is None:
             return capabilities.alone(None)
-        return capabilities.alone(session.identity.capabilities, is_same_era=session.identity.era is era)
+        return capabilities.alone(identity.capabilities, is_same_era=identity.era is era)
 
     def _identity(self, scope: str | None) -> dict[str, Any]:
         """On `/mcp/{serverId}` a server shows its own name, where it gave a usable one."""
-        session = self._connections.connected(scope) if scope is not None else None
-        own = session.identity.server_info if session else {}
+        identity = self._connections.identity_of(scope) if scope is not None else None
+        own = identity.server_info if identity else {}
         is_usable = isinstance(own.get("name"), str) and isinstance(own.get("version"), str)
         return own if is_usable else self._server_info
 
@@ -144,16 +144,11 @@ class Handlers:
         """The instructions of the servers that the caller sees, and those of them that are unavailable (D14)."""
         parts: list[str] = []
         scope, catalog = caller.scope, self._connections.catalog_for(caller)
-        for id_, supervisor in self._connections.servers.items():
-            session = supervisor.session
-            if (
-                id_ not in catalog.servers
-                or scope not in (None, id_)
-                or session is None
-                or not session.identity.instructions
-            ):
+        for id_ in self._connections.servers:
+            is_shown = id_ in catalog.servers and scope in (None, id_)
+            text = self._connections.instructions_of(id_) if is_shown else None
+            if not text:
                 continue
-            text = session.identity.instructions
             parts.append(text if scope is not None else f"## {id_}\n{cut(text, _MAX_INSTRUCTIONS_CHARS)}")
         starting = self._connections.settling(scope)
         missing = {id_: why for id_, why in catalog.missing.items() if scope in (None, id_)}

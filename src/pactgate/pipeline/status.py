@@ -51,8 +51,7 @@ class Status:
 
     def _told(self, server: str) -> dict[str, str]:
         """The instructions of a server. A client that was connected before the server had started finds them only here."""
-        session = self._connections.connected(server)
-        instructions = session.identity.instructions if session is not None else None
+        instructions = self._connections.instructions_of(server)
         return {"instructions": instructions} if instructions else {}
 
     def facts(self, caller: Caller) -> dict[str, Any]:

@@ -293,6 +293,11 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.EntriesChanged: LogLine(
         INFO, "{server}: its {entries} changed: {added} added, {removed} removed, {changed} changed", is_provoked=True
     ),
+    events.DefinitionsDiffered: LogLine(
+        WARNING,
+        "{server}: {count} definitions differ from the lock file (lock.mode {mode}): {names}; see `pactgate lock diff {server}`",
+        is_provoked=True,
+    ),
     events.UpstreamNoise: LogLine(WARNING, _noise, is_provoked=True),
     events.CompositionHazard: LogLine(WARNING, "{severity}: {message} ({kind})", is_provoked=True),
     events.RequestFinished: LogLine(DEBUG, _request, is_provoked=True),

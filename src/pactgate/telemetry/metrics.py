@@ -297,6 +297,7 @@ def _render_servers(to: Exposition, servers: Sequence[Mapping[str, Any]]) -> Non
     for name, about, fact in (
         ("pactgate_server_tools", "Tools a server offers.", "toolCount"),
         ("pactgate_server_resources", "Resources a server lists.", "resourceCount"),
+        ("pactgate_definitions_changed", "Definitions that are not those of the lock file.", "definitionsChanged"),
         ("pactgate_server_attempts", "Attempts of the last series of connecting.", "attempts"),
     ):
         to.gauge(name, about, rows(servers, "server", "serverId", fact))

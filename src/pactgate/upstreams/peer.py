@@ -126,6 +126,16 @@ class Peer:
         """Whether nobody waits for an answer."""
         return not len(self._pending)
 
+    @property
+    def open_count(self) -> int:
+        """Requests without an answer."""
+        return len(self._pending)
+
+    @property
+    def sent_count(self) -> int:
+        """Requests sent so far."""
+        return self._pending.next_id - 1
+
     async def ended(self) -> GatewayFailure:
         """Waits until the channel has ended by itself, and says why."""
         return await asyncio.shield(self._ended)

@@ -1,0 +1,78 @@
+"""What servers listed last, kept on disk for those that are started at their first call: one file each, in a folder of this user alone.
+
+Bounded in bytes and files. A folder or file that others may write is not used. Must not: hold a secret; the name of a file is a hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from pactgate.config.file_access import other_writers, read_regular_file
+from pactgate.config.problems import UnreadableError
+from pactgate.protocol.messages import encode_json
+
+MAX_BYTES: Final = 16 * 1024 * 1024
+MAX_FILES: Final = 1000
+_FOLDER: Final = "pactgate/lists"
+
+
+class KnownLists:
+    """The files of one configuration. Every method may wait for the disk."""
+
+    def __init__(self, environ: Mapping[str, str], config: str | None) -> None:
+        home = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or "", ".local/state")
+        self._folder = Path(home) / _FOLDER if os.path.isabs(home) else None
+        self._config = os.path.abspath(config) if config is not None else ""
+
+    def read(self, server: str, identity: Sequence[str]) -> bytes | None:
+        """What was written for a server with this command line; None if there is nothing that can be used."""
+        if self._folder is None or not _is_private(self._folder):
+            return None
+        path = self._path(self._folder, server, identity)
+        try:
+            data = None if other_writers(path) is not None else read_regular_file(path, MAX_BYTES + 1)
+        except UnreadableError:
+            return None
+        return data if data and len(data) <= MAX_BYTES else None
+
+    def write(self, server: str, identity: Sequence[str], data: bytes) -> None:
+        """Replace what is known of a server. Where that fails, the server is started at the next start of the gateway."""
+        if self._folder is None or len(data) > MAX_BYTES:
+            return
+        with suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not _is_private(self._folder):
+                return
+            self._make_room(self._folder)
+            handle, name = tempfile.mkstemp(dir=self._folder, prefix=".", suffix=".new")
+            try:
+                with open(handle, "wb") as file:
+                    file.write(data)
+                os.replace(name, self._path(self._folder, server, identity))
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(name)
+
+    def _path(self, folder: Path, server: str, identity: Sequence[str]) -> Path:
+        key = hashlib.sha256(encode_json([self._config, server, list(identity)])).hexdigest()
+        return folder / f"{key[:32]}.json"
+
+    def _make_room(self, folder: Path) -> None:
+        files = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        for path in files[: len(files) - MAX_FILES + 1] if len(files) >= MAX_FILES else ():
+            path.unlink(missing_ok=True)
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether the folder is this user's alone: what is read there is listed as the server's own words."""
+    with suppress(OSError):
+        found = folder.lstat()
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return False
