@@ -38,6 +38,9 @@ from pactgate.core.fault_barrier import FaultBarrier, Listeners
 from pactgate.core.masking import Mask
 from pactgate.core.values import Caller
 from pactgate.inbound.auth import Guard, credentials_of
+from pactgate.inbound.call_stream import CallStreams
+from pactgate.inbound.console import Console
+from pactgate.inbound.console_sessions import ConsoleSessions
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.key_watch import KeyWatch
@@ -200,6 +203,7 @@ class Gateway:
         self._is_anonymous = config.allows_anonymous
         self._frontend: HttpFrontend | None = None
         self._access_tokens: AccessTokens | None = None
+        self._sign_ins: ConsoleSessions | None = None
         self.configuration = LiveConfiguration(
             lambda: self.config,
             apply=self._apply,
@@ -332,6 +336,7 @@ class Gateway:
         if self.config.needs_token:
             self.generated_token = secrets.token_urlsafe(32)
             self._know([self.generated_token])
+        console = self._console() if self.config.has_console else None
         self._frontend = frontend = HttpFrontend(
             self.kernel,
             self._guard(self.config, *self._bound),
@@ -345,6 +350,7 @@ class Gateway:
             sessions=self.config.sessions,
             tap=self._taps.http_callers(),
             new_id=self._replicas.new_id,
+            console=console,
         )
         await self._replicas.open(frontend)
         limits = ServerLimits(
@@ -360,6 +366,23 @@ class Gateway:
             self._keys.start()
         self._emit(GatewayStarted(self.address, len(self.connections.servers)))
         return self.address
+
+    def _console(self) -> Console:
+        self._sign_ins = ConsoleSessions(time.time, is_secure=self.config.listen.tls is not None)
+        streams = CallStreams(
+            self.stories,
+            lambda: self.connections.rows(),
+            listen=partial(self._listeners.add, "console"),
+            unlisten=partial(self._listeners.remove, "console"),
+        )
+        return Console(self._sign_ins, streams, self._emit)
+
+    @property
+    def console_link(self) -> str | None:
+        """Opens the console once, signed in as an administrator; None where no console is served."""
+        if self._sign_ins is None or self.address is None or not self.address.startswith("http"):
+            return None
+        return f"{self.address}/console/#code={self._sign_ins.code}"
 
     async def _listen(self, server: HttpServer, listen: ListenSection) -> str:
         if listen.socket is not None:
@@ -649,6 +672,7 @@ class Gateway:
             resource=None if tokens is None else tokens.resource,
             anonymous=self._is_anonymous,
             users=self._users,
+            console=self._sign_ins,
         )
 
     def _tokens_of_issuers(self, config: Config) -> AccessTokens | None:

@@ -14,6 +14,7 @@ from pactgate.core.events import Event
 from pactgate.core.principal import Principal
 from pactgate.inbound.admin import CallTraces, Reach
 from pactgate.inbound.auth import Guard
+from pactgate.inbound.call_filter import CallFilter
 from pactgate.inbound.connection import Admit, Handle
 from pactgate.inbound.credentials import Credential
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
@@ -62,7 +63,7 @@ class NoStories:
     def get(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None:
         return None
 
-    def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]:
+    def latest(self, count: int, subject: str | None = None, keeps: CallFilter | None = None) -> list[dict[str, Any]]:
         return []
 
 

@@ -66,15 +66,24 @@ class CallHistory:
                 return trace
         return None
 
-    def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]:
-        """One short row per call, the newest first."""
+    def latest(
+        self, count: int, subject: str | None = None, keeps: Callable[[Mapping[str, Any]], bool] | None = None
+    ) -> list[dict[str, Any]]:
+        """One short row per call that is kept, the newest first."""
         rows: list[dict[str, Any]] = []
         for record in reversed(self._records):
             if len(rows) >= min(count, MAX_LISTED):
                 break
             if subject in (None, record.subject):
-                rows.append(self._row(record))
+                row = self._row(record)
+                if keeps is None or keeps(row):
+                    rows.append(row)
         masked: list[dict[str, Any]] = self._mask().value(rows)
+        return masked
+
+    def rows(self, records: Sequence[ExecutionRecord]) -> list[dict[str, Any]]:
+        """The same rows for calls that have just finished."""
+        masked: list[dict[str, Any]] = self._mask().value([self._row(record) for record in records])
         return masked
 
     def _row(self, record: ExecutionRecord) -> dict[str, Any]:
