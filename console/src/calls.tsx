@@ -46,7 +46,7 @@ export function Calls() {
             {shown.map((call, at) => (
               <div class="row" role="row" key={call.requestId} style={{ transform: `translateY(${(first + at) * ROW_PX}px)` }}>
                 <span role="cell" class="dim">{clockTime(call.time)}</span>
-                <span role="cell" class="name"><a href={to("calls", call.requestId)}>{call.server ? `${call.server}.` : ""}{call.tool}</a></span>
+                <span role="cell" class="name"><a href={to("calls", call.requestId)}>{call.tool}</a></span>
                 <span role="cell" class="wide dim">{call.subject}{call.client ? ` · ${call.client}` : ""}</span>
                 <span role="cell"><Outcome call={call} />{call.cached ? <Badge kind="plain">cached</Badge> : null}</span>
                 <span role="cell" class="wide dim">{executed(call.verdict)}</span>
@@ -91,7 +91,7 @@ export function OneCall({ id }: { id: string }) {
   }, [id]);
   if (problem) return <Empty>{problem} <a href={to("calls")}>All calls</a></Empty>;
   if (!call) return <Empty>Loading …</Empty>;
-  const tool = call.tool ? `${call.server}.${call.tool}` : (call.requested ?? "a call");
+  const tool = call.tool ?? call.requested ?? "a call";
   return (
     <section aria-labelledby="call-title">
       <p><a href={to("calls")}>← Calls</a></p>

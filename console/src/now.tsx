@@ -30,7 +30,7 @@ export function Now() {
           <ul class="lines">
             {calls.value.slice(0, 8).map((call) => (
               <li key={call.requestId}>
-                <CallLink id={call.requestId}><span class="dim">{clockTime(call.time)}</span> {call.server}.{call.tool}</CallLink>
+                <CallLink id={call.requestId}><span class="dim">{clockTime(call.time)}</span> {call.tool}</CallLink>
                 <span class="right"><Outcome call={call} /> <span class="number">{millis(call.durationMs)}</span></span>
               </li>
             ))}

@@ -78,7 +78,7 @@ export function Badge({ kind, children }: { kind: string; children: ComponentChi
 
 export function Outcome({ call }: { call: Pick<Call, "outcome" | "code"> }) {
   const kind = call.outcome === "ok" ? "good" : call.outcome === "cancelled" ? "plain" : "broken";
-  return <Badge kind={kind}>{call.outcome === "ok" ? "ok" : (call.code ?? call.outcome).replaceAll("_", " ").toLowerCase()}</Badge>;
+  return <Badge kind={kind}>{(kind === "broken" ? (call.code ?? call.outcome) : call.outcome).replaceAll("_", " ").toLowerCase()}</Badge>;
 }
 
 export function CallLink({ id, children }: { id: string; children?: ComponentChildren }) {

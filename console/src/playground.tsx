@@ -57,7 +57,7 @@ export function Playground({ tool, isShort = false }: { tool: Tool; isShort?: bo
 
   return (
     <div class="playground">
-      <form onSubmit={run}>
+      <form onSubmit={run} noValidate>
         {isRaw ? (
           <JsonField id="raw-arguments" label="Arguments as JSON" rows={6} value={args} onChange={(held) => setArgs((held ?? {}) as Values)} />
         ) : (
@@ -65,9 +65,9 @@ export function Playground({ tool, isShort = false }: { tool: Tool; isShort?: bo
         )}
         <div class="actions">
           {running ? (
-            <button type="button" class="danger" onClick={() => running.stop.abort()}>Cancel</button>
+            <button key="cancel" type="button" class="danger" onClick={() => running.stop.abort()}>Cancel</button>
           ) : (
-            <button type="submit" class="primary">Run {isShort ? tool.toolName : ""}</button>
+            <button key="run" type="submit" class="primary">Run {isShort ? tool.toolName : ""}</button>
           )}
           {isShort ? null : (
             <>

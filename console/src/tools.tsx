@@ -64,7 +64,7 @@ function OneTool({ tool }: { tool: Tool }) {
       </dl>
       <h2>Input schema</h2>
       <div class="json"><JsonTree value={tool.inputSchema ?? {}} /></div>
-      <p><a href={to("calls", "", { filter: `server:${tool.serverId} tool:${tool.toolName}` })}>Its calls</a></p>
+      <p><a href={to("calls", "", { filter: `tool:${tool.fullName}` })}>Its calls</a></p>
     </>
   );
 }

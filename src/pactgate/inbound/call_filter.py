@@ -71,7 +71,7 @@ def _term(word: str) -> CallFilter:
     value = value.removeprefix("!").lower()
     if not value:
         raise CallFilterError(f"{name}: needs a value.")
-    test = _number(name, value) if value[0] in "<>" else _pattern(value)
+    test = _number(name, value) if value[0] in "<>" else _pattern(value, is_tool=name == "tool")
     return lambda row: test(row.get(member)) is not negates
 
 
@@ -86,7 +86,10 @@ def _number(name: str, value: str) -> Callable[[Any], bool]:
     return lambda held: isinstance(held, int | float) and (held > limit if is_more else held < limit)
 
 
-def _pattern(value: str) -> Callable[[Any], bool]:
+def _pattern(value: str, *, is_tool: bool) -> Callable[[Any], bool]:
+    """A tool is meant by its full name or by the part after the server."""
+    if is_tool:
+        return lambda held: any(fnmatchcase(name, value) for name in (_text(held), _text(held).partition(".")[2]))
     return lambda held: fnmatchcase(_text(held), value)
 
 
