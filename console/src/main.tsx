@@ -85,5 +85,6 @@ document.addEventListener("keydown", (event) => {
   }
 });
 watchLinks();
+addEventListener("hashchange", () => void begin()); // a link pasted into an open page
 void begin();
 render(<App />, document.getElementById("app")!);

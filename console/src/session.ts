@@ -73,6 +73,7 @@ export async function signOut(): Promise<void> {
 /** Sign in with the code in the address, or go on with the session there is. */
 export async function begin(): Promise<void> {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  if (code === null && who.value) return;
   if (code !== null) {
     history.replaceState(null, "", location.pathname + location.search);
     await signIn(code);
