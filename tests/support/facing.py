@@ -16,6 +16,7 @@ from pactgate.inbound.admin import CallTraces, Reach
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.call_filter import CallFilter
 from pactgate.inbound.connection import Admit, Handle
+from pactgate.inbound.console import Console
 from pactgate.inbound.credentials import Credential
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.http_frontend import HttpFrontend
@@ -131,6 +132,8 @@ async def serving(
     snapshot: Callable[[], dict[str, Any]] = lambda: SNAPSHOT,
     stories: CallTraces | None = None,
     reach: Reach | None = None,
+    servers: Callable[[frozenset[str]], Collection[str]] = lambda roles: SERVERS,
+    console: Console | None = None,
 ) -> AsyncIterator[Served]:
     events: list[Event] = []
     kernel = FakeKernel(events.append)
@@ -146,6 +149,7 @@ async def serving(
         emit=events.append,
         sessions=sessions,
         clock=clock,
+        console=console,
     )
     server = HttpServer(frontend.handle, limits or ServerLimits(), events.append, frontend.admit)
     frontend.exchanges = server.exchanges

@@ -17,7 +17,7 @@ from pactgate.core.principal import Principal
 from pactgate.inbound.call_filter import CallFilterError, filter_of, read_filter
 from pactgate.inbound.call_stream import CallStreams
 from pactgate.inbound.console_files import ConsoleFiles
-from pactgate.inbound.console_sessions import HEADER, SESSION_PATH, ConsoleSessions
+from pactgate.inbound.console_sessions import HEADER, SESSION_PATH, ConsoleSessions, check_page
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.replies import refuse
 from pactgate.inbound.request_head import has_json
@@ -75,6 +75,8 @@ class Console:
             self._refuse(exchange, 405, "This route has other methods.", head)
         elif HEADER not in exchange.headers or (route.access is Access.TOKEN) != ("authorization" in exchange.headers):
             self._refuse(exchange, 401, f"This route is for the console's page; it needs its {route.access.value}.")
+        elif (foreign := check_page(exchange)) is not None:
+            self._refuse(exchange, foreign.status, foreign.message)
         elif exchange.method == "POST" and not has_json(exchange.headers):
             self._refuse(exchange, 415, "Send Content-Type: application/json.")
         else:
