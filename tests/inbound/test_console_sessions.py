@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pactgate.core.events import ServerDisconnected
 from pactgate.core.principal import Principal
 from pactgate.inbound.console_sessions import MAX_SESSIONS, SESSION_S, ConsoleSessions
 from tests.support.consoles import ADMIN, HOST, TOKENS, USER, serving_console
@@ -62,6 +63,7 @@ async def test_a_session_ends_with_the_token_it_was_opened_with_and_so_does_its_
             console.served.frontend.replace_guard(console.guard({ADMIN: TOKENS[ADMIN]}))
             assert await client.event() is None
         assert (await console.read("/api/calls", session)).status == 401
+        console.emit(ServerDisconnected("files", "gone"))  # whoever has gone is noticed with the next event
         await eventually(lambda: not console.listeners)
 
 
