@@ -78,7 +78,7 @@ def drive(folder: Path, **given: Any) -> dict[str, Any]:
     )
     assert done.returncode == 0, done.stderr.decode()
     seen: dict[str, Any] = json.loads(done.stdout)
-    assert "failed" not in seen, seen
+    assert "failed" not in seen, json.dumps(seen)[:3000]
     assert seen["faults"] == seen["violations"] == [], seen
     return seen
 
@@ -126,7 +126,7 @@ def test_a_newcomer_sees_the_demo_calls_a_tool_and_finds_the_call(tmp_path: Path
 def test_a_question_is_answered_and_markup_of_a_server_stays_text(tmp_path: Path) -> None:
     need_browser()
     config = tmp_path / "pactgate.json"
-    entry = {"command": PYTHON, "args": [str(HERE / "console" / "server.py")]}
+    entry = {"command": PYTHON, "args": [str(HERE / "console" / "server.py")], "isolation": "session"}
     config.write_text(json.dumps({"mcpServers": {"odd": entry}}))
     with running(["--config", str(config)], tmp_path) as (link, origin), another_origin(tmp_path) as elsewhere:
         pid_of(origin, "odd")
@@ -160,7 +160,7 @@ def another_origin(folder: Path) -> Iterator[str]:
         def __init__(self, *args: Any) -> None:
             super().__init__(*args, directory=str(folder / "page"))
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, *args: Any) -> None:
             return
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Quiet)

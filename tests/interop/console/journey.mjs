@@ -182,7 +182,7 @@ try {
       await steps[step]();
     } catch (fault) {
       seen.failed = `${step}: ${fault.message}`;
-      seen.page = await page.locator("body").innerText().catch(() => "");
+      seen.page = (await page.locator("body").innerText().catch(() => "")).slice(-1200);
       break;
     }
   }
