@@ -101,7 +101,7 @@ def pid_of(origin: str, server: str) -> int:
 def test_a_newcomer_sees_the_demo_calls_a_tool_and_finds_the_call(tmp_path: Path) -> None:
     need_browser()
     pictures = os.environ.get("PACTGATE_PICTURES")
-    steps = [*DEMO_STEPS, *(["pictures"] if pictures else []), "sign_out"]
+    steps = [*DEMO_STEPS, "layouts", "sign_out"]
     folder = {} if pictures is None else {"pictures": str(ROOT / pictures)}
     with running([], tmp_path) as (link, origin):
         pid = pid_of(origin, "almanac")
@@ -120,6 +120,7 @@ def test_a_newcomer_sees_the_demo_calls_a_tool_and_finds_the_call(tmp_path: Path
     assert "cancelled" in seen["call"]
     assert "dispatch" in seen["call"]
     assert "Did you mean tool?" in seen["bad_filter"]
+    assert seen["overflow"] == 0
     assert "was used" in seen["signed_out"]
 
 

@@ -86,6 +86,7 @@ class CallStreams:
         self._dropped = 0
         self._has_server_news = False
         self._timer: asyncio.TimerHandle | None = None
+        self._flushed_at = 0.0
 
     def open(self, exchange: HttpExchange, principal: Principal, keeps: CallFilter) -> bool:
         """Answer with a stream. False where there are too many."""
@@ -118,11 +119,17 @@ class CallStreams:
             self._has_server_news = True
         else:
             return
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        """The first event is told at once, so that a server is seen to go even if it is back soon; what follows is told together."""
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_at(max(loop.time(), self._flushed_at + FLUSH_S), self._flush)
 
     def _flush(self) -> None:
         self._timer = None
+        self._flushed_at = asyncio.get_running_loop().time()
         self._forget_closed()
         rows, dropped, has_news = self._rows.rows(self._records), self._dropped, self._has_server_news
         self._records.clear()
@@ -133,8 +140,8 @@ class CallStreams:
                     reader.put(row)
             reader.lost += dropped
             self._write(reader, has_news=has_news)
-        if any(reader.waiting for reader in self._readers) and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
+        if self._has_server_news or any(reader.waiting for reader in self._readers):
+            self._flush_soon()
 
     def _write(self, reader: _Reader, *, has_news: bool) -> None:
         if reader.stream.unsent_bytes > MAX_WAITING_BYTES:

@@ -49,17 +49,18 @@ const steps = {
     await page.goto(`${given.origin}/console/`);
     const card = `[data-server="${given.victim}"]`;
     await page.locator(`${card}[data-status="connected"]`).waitFor();
-    const turned = page.evaluate(([selector]) => new Promise((resolve, reject) => {
+    const turned = page.evaluate((selector) => new Promise((resolve, reject) => {
       const begun = performance.now();
       const look = () => {
         const found = document.querySelector(selector);
-        if (found && found.dataset.status !== "connected") {
-          resolve({ ms: performance.now() - begun, status: found.dataset.status, reason: found.querySelector(".reason")?.textContent });
-        } else if (performance.now() - begun > 5000) reject(new Error("the card did not turn"));
-        else requestAnimationFrame(look);
+        if (!found || found.dataset.status === "connected") return;
+        const reason = found.querySelector(".reason")?.textContent;
+        resolve({ ms: performance.now() - begun, status: found.dataset.status, reason });
       };
-      look();
-    }), [card]);
+      new MutationObserver(look).observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+      setTimeout(() => reject(new Error("the card did not turn")), 5000);
+    }), card);
+    turned.catch(() => undefined);
     process.kill(given.victim_pid, "SIGKILL");
     seen.turned = await turned;
     await page.locator(`${card}[data-status="connected"]`).waitFor();
@@ -158,7 +159,8 @@ const steps = {
     await page.locator("[role=alert]").waitFor();
     seen.signed_out = await page.locator("main").innerText();
   },
-  async pictures() {
+  async layouts() {
+    const kept = ["now-light-wide", "now-dark-wide", "now-light-narrow", "calls-light-wide", "call-light-wide", "tools-dark-wide", "tools-dark-narrow"];
     const shots = { now: "", calls: "calls", tools: "tools/scratchpad.countdown", servers: "servers" };
     const id = await page.evaluate(() => fetch("/api/calls?filter=outcome:!ok", { headers: { "X-Pactgate-Console": localStorage.getItem("pactgate-console-key") } }).then((got) => got.json()).then((got) => got.calls.at(-1)?.requestId));
     if (id) shots.call = `calls/${id}`;
@@ -168,9 +170,12 @@ const steps = {
       for (const [name, path] of Object.entries(shots)) {
         await page.goto(`${given.origin}/console/${path}`);
         await page.locator("main :is(h1, h2):visible").first().waitFor();
-        await page.waitForTimeout(400);
+        if (path !== "servers") await page.locator("main :is(a, button):visible").nth(2).waitFor();
         seen.overflow = Math.max(seen.overflow ?? 0, await page.evaluate(() => document.documentElement.scrollWidth - innerWidth));
-        await page.screenshot({ path: join(given.pictures, `${name}-${scheme}-${width > 500 ? "wide" : "narrow"}.png`) });
+        const picture = `${name}-${scheme}-${width > 500 ? "wide" : "narrow"}`;
+        if (!given.pictures || !kept.includes(picture)) continue;
+        if (name === "now") await page.locator("[data-server]").nth(3).waitFor();
+        await page.screenshot({ path: join(given.pictures, `${picture}.png`) });
       }
     }
   },
