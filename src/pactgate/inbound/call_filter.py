@@ -6,12 +6,12 @@ A term is `field:value`, or a word that one of the names of the call contains. A
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+from pactgate.config.problems import nearest
 from pactgate.inbound.http_exchange import HttpExchange
 
 Row = Mapping[str, Any]
@@ -64,8 +64,8 @@ def _term(word: str) -> CallFilter:
         wanted = word.lower()
         return lambda row: any(wanted in _text(row.get(member)) for member in _WORDS)
     if name not in FIELDS:
-        similar = difflib.get_close_matches(name, FIELDS, 1)
-        hint = f"Did you mean {similar[0]}?" if similar else f"Fields: {', '.join(FIELDS)}."
+        similar = nearest(name, FIELDS)
+        hint = f"Did you mean {similar}?" if similar else f"Fields: {', '.join(FIELDS)}."
         raise CallFilterError(f"There is no field {name!r}. {hint}")
     member, negates = FIELDS[name], value.startswith("!")
     value = value.removeprefix("!").lower()
