@@ -38,7 +38,7 @@ async def test_a_stream_begins_with_the_servers_and_tells_of_changes() -> None:
     async with serving_console() as console, console.served.client() as client:
         assert [row["serverId"] for row in (await opened(console, client))["servers"]] == ["files"]
         console.servers = [{"serverId": "files", "status": "error", "lastError": "gone"}]
-        console.emit(ServerDisconnected("files", "gone"))
+        console.emit(ServerDisconnected("files", "gone", "UPSTREAM_UNAVAILABLE"))
         assert (await told(client))["servers"] == console.servers
 
 

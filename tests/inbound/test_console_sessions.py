@@ -63,7 +63,9 @@ async def test_a_session_ends_with_the_token_it_was_opened_with_and_so_does_its_
             console.served.frontend.replace_guard(console.guard({ADMIN: TOKENS[ADMIN]}))
             assert await client.event() is None
         assert (await console.read("/api/calls", session)).status == 401
-        console.emit(ServerDisconnected("files", "gone"))  # whoever has gone is noticed with the next event
+        console.emit(
+            ServerDisconnected("files", "gone", "UPSTREAM_UNAVAILABLE")
+        )  # whoever has gone is noticed with the next event
         await eventually(lambda: not console.listeners)
 
 

@@ -27,7 +27,7 @@ from tests.interop.processes import GATEWAY, HERE, PYTHON, ROOT, TOOLS, Program
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
 
-BROWSER = TOOLS / "browser"
+BROWSER = TOOLS / "identity"
 BUILDER = TOOLS / "console"
 STATIC = ROOT / "src" / "pactgate" / "console" / "static"
 JOURNEY_S = 120
