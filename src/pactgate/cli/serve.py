@@ -87,7 +87,7 @@ def serve(
     path = find_config(config) if file is None else None
     flags: dict[str, Any] = {"listen.host": host, "listen.port": port, "log.level": log_level}
     if is_replica is not None:
-        shared = {"listen.reusePort": True, "state.key": f"${{{KEY_VARIABLE}}}"}
+        shared = {"listen.reusePort": True, "state.key": f"${{{KEY_VARIABLE}}}", "console.enabled": False}
         flags |= shared if is_replica == "auto" else {**shared, "log.format": is_replica}
     settings = load_config(path, flags)
     if replicas is not None:
