@@ -88,14 +88,10 @@ def servers_of(origin: str) -> dict[str, dict[str, Any]]:
         return {row["serverId"]: row for row in json.load(answer)["servers"]}
 
 
-def pid_of(origin: str, server: str) -> int:
-    """As soon as it is connected."""
+def await_connected(origin: str, server: str) -> None:
     limit = time.monotonic() + 10
-    while time.monotonic() < limit:
-        pid = servers_of(origin).get(server, {}).get("pid")
-        if isinstance(pid, int):
-            return pid
-    raise AssertionError(f"{server} is not connected")
+    while servers_of(origin).get(server, {}).get("status") != "connected":
+        assert time.monotonic() < limit, f"{server} is not connected"
 
 
 def test_a_newcomer_sees_the_demo_calls_a_tool_and_finds_the_call(tmp_path: Path) -> None:
@@ -104,10 +100,8 @@ def test_a_newcomer_sees_the_demo_calls_a_tool_and_finds_the_call(tmp_path: Path
     steps = [*DEMO_STEPS, "layouts", "sign_out"]
     folder = {} if pictures is None else {"pictures": str(ROOT / pictures)}
     with running([], tmp_path) as (link, origin):
-        pid = pid_of(origin, "almanac")
-        seen = drive(
-            tmp_path, origin=origin, link=link, servers=4, victim="almanac", victim_pid=pid, steps=steps, **folder
-        )
+        await_connected(origin, "almanac")
+        seen = drive(tmp_path, origin=origin, link=link, servers=4, victim="almanac", steps=steps, **folder)
     assert seen["servers"] == DEMO
     assert (seen["hash"], seen["cookie"], seen["foreign"]) == ("", "", [])
     assert "weekday" in seen["tried"]
@@ -130,7 +124,7 @@ def test_a_question_is_answered_and_markup_of_a_server_stays_text(tmp_path: Path
     entry = {"command": PYTHON, "args": [str(HERE / "console" / "server.py")], "isolation": "session"}
     config.write_text(json.dumps({"mcpServers": {"odd": entry}}))
     with running(["--config", str(config)], tmp_path) as (link, origin), another_origin(tmp_path) as elsewhere:
-        pid_of(origin, "odd")
+        await_connected(origin, "odd")
         seen = drive(
             tmp_path,
             origin=origin,
