@@ -132,7 +132,6 @@ async def serving(
     snapshot: Callable[[], dict[str, Any]] = lambda: SNAPSHOT,
     stories: CallTraces | None = None,
     reach: Reach | None = None,
-    servers: Callable[[frozenset[str]], Collection[str]] = lambda roles: SERVERS,
     console: Console | None = None,
 ) -> AsyncIterator[Served]:
     events: list[Event] = []
