@@ -37,6 +37,7 @@ from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
 from pactgate.core.fault_barrier import FaultBarrier, Listeners
 from pactgate.core.masking import Mask
+from pactgate.core.principal import Principal
 from pactgate.core.values import Caller
 from pactgate.inbound.auth import Guard, credentials_of
 from pactgate.inbound.call_stream import CallStreams
@@ -86,6 +87,7 @@ from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.pipeline.tool_policy import PolicyTable
+from pactgate.policy.access import sees_everything
 from pactgate.policy.overload import Overload
 from pactgate.policy.permissions.rules import Permissions, permission_settings
 from pactgate.policy.rate_limits import RatePolicy
@@ -368,11 +370,16 @@ class Gateway:
         self._emit(GatewayStarted(self.address, len(self.connections.servers)))
         return self.address
 
+    def _servers_for(self, principal: Principal) -> list[dict[str, Any]]:
+        """The rows of the servers that exist for a client."""
+        seen = None if sees_everything(principal.roles) else self.connections.seen_by(principal)
+        return [row for row in self.connections.rows() if seen is None or row["serverId"] in seen[0]]
+
     def _console(self) -> Console:
         self._sign_ins = ConsoleSessions(time.time, is_secure=self.config.listen.tls is not None)
         streams = CallStreams(
             self.stories,
-            lambda: self.connections.rows(),
+            self._servers_for,
             listen=partial(self._listeners.add, "console"),
             unlisten=partial(self._listeners.remove, "console"),
         )

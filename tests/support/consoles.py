@@ -51,7 +51,7 @@ class ServedConsole:
         self.events: list[Event] = []
         self.servers: list[dict[str, Any]] = SNAPSHOT["servers"]
         self.streams = CallStreams(
-            Rows(), lambda: self.servers, listen=self.listeners.append, unlisten=self.listeners.clear
+            Rows(), lambda principal: self.servers, listen=self.listeners.append, unlisten=self.listeners.clear
         )
         self.console = Console(self.sessions, self.streams, self.events.append)
         self.served: Served

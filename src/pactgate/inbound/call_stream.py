@@ -56,7 +56,7 @@ class _Reader(Struct, eq=False):
     stream: EventStream
     subject: str | None
     """Whose calls it sees; None for everybody's."""
-    roles: frozenset[str]
+    principal: Principal
     keeps: CallFilter
     waiting: deque[dict[str, Any]]
     lost: int = 0
@@ -67,12 +67,12 @@ class _Reader(Struct, eq=False):
 
 
 class CallStreams:
-    """`listen` and `unlisten` attach and detach a listener of all events; `servers` gives the rows of the servers as they are now."""
+    """`listen` and `unlisten` attach and detach a listener of all events; `servers` gives the rows of the servers that exist for a client, as they are now."""
 
     def __init__(
         self,
         rows: CallRows,
-        servers: Callable[[], list[dict[str, Any]]],
+        servers: Callable[[Principal], list[dict[str, Any]]],
         *,
         listen: Callable[[Emit], None],
         unlisten: Callable[[], None],
@@ -95,7 +95,7 @@ class CallStreams:
             return False
         subject = None if sees_everything(principal.roles) else principal.shown
         stream = exchange.open_stream()
-        reader = _Reader(exchange, stream, subject, principal.roles, keeps, deque(maxlen=MAX_WAITING_ROWS))
+        reader = _Reader(exchange, stream, subject, principal, keeps, deque(maxlen=MAX_WAITING_ROWS))
         if not self._readers:
             self._listen(self._emit)
         self._readers.append(reader)
@@ -156,7 +156,7 @@ class CallStreams:
             reader.stream.write(_event(b"calls", facts))
 
     def _write_servers(self, reader: _Reader) -> None:
-        rows = [shown_row(row, reader.roles) for row in self._servers()]
+        rows = [shown_row(row, reader.principal.roles) for row in self._servers(reader.principal)]
         reader.stream.write(_event(b"servers", {"servers": rows}))
 
     def _forget_closed(self) -> None:
