@@ -67,7 +67,9 @@ class _Reader(Struct, eq=False):
 
 
 class CallStreams:
-    """`listen` and `unlisten` attach and detach a listener of all events; `servers` gives the rows of the servers that exist for a client, as they are now."""
+    """`listen` and `unlisten` attach and detach a listener of all events; `servers` gives the rows of the servers that exist for a client,
+    as they are now.
+    """
 
     def __init__(
         self,
