@@ -15,7 +15,7 @@ MOVED := $(if $(wildcard $(PLACE)),$(if $(filter-out x$(CURDIR),x$(shell cat $(P
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test interop interop-keycloak coverage test-timing chaos check bench bench-peers audit dist format docs manifests lock clean moved
+.PHONY: help setup run console test interop interop-keycloak coverage test-timing chaos check bench bench-peers audit dist format docs manifests lock clean moved
 .PHONY: check-format check-lint check-house check-types check-imports check-docs
 
 help: ## list these targets
@@ -26,6 +26,10 @@ setup: $(DEV_READY) ## make .venv with everything a developer needs
 
 run: $(RUN_READY) ## start the gateway, with its demo when there is no configuration (ARGS="--port 8080")
 	@exec $(BIN)/pactgate serve $(ARGS)
+
+console: $(DEV_READY) ## build the console from console/ into the package; needs npm and Node.js >= 20.19
+	bash scripts/prepare_interop.sh console
+	bash scripts/build_console.sh src/pactgate/console/static
 
 # Three processes for two cores: tests that start programs wait more than they compute. `worksteal` keeps the tests of a module together.
 PYTEST := $(BIN)/python -m pytest

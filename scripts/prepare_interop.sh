@@ -5,19 +5,22 @@
 #   .tools/clients      another with clients from PyPI that people use: FastMCP, OpenAI Agents
 #   .tools/openapi      OpenAPI documents of real APIs, from npm packages
 #   .tools/node         the TypeScript clients, the inspector and servers from npm, with a Node.js >= 22 as .tools/node/node
-#   .tools/identity     an OpenID provider from npm, and what drives a browser (`make interop-keycloak`)
+#   .tools/identity     an OpenID provider from npm, and what drives a browser (the console, `make interop-keycloak`)
 #   prometheus          the Debian package with Prometheus and promtool, from apt-get where this runs as root
 #   .tools/conformance  the official conformance suite, which runs on that Node.js
+#   .tools/console      what builds the bundle of the console
 #   .tools/deploy       what checks the Containerfile and the manifests of Kubernetes: hadolint, kubernetes-validate
 #   .tools/bin/helm     from the Go module proxy, where there is a Go; built once
-# redis-server and nginx, with which several gateways are tested, are packages of the system: as root on Debian they are installed,
+# redis-server and nginx, with which several gateways are tested, and chromium, for the console, are packages of the system: as root on Debian they are installed,
 # elsewhere it is said what is missing.
 # Committed files pin versions and hashes. A part that is there already is not fetched again. A part that can't be fetched is
-# reported with the tests that can't run; with CI=true that is a failure. Every step is bounded in time.
+# reported with the tests that can't run; with CI=true that is a failure. Every step is bounded in time. An argument names the only
+# part that is wanted.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 readonly LIMIT_S=300
+readonly ONLY=${1:-}
 readonly NODE_SOURCES=tests/interop/node
 
 bounded() {
@@ -27,6 +30,7 @@ bounded() {
 prepare() { # NAME FETCH NOT_RUN PIN...: .tools/NAME by the function FETCH, unless what the PINs say is installed there
     local name=$1 fetch=$2 not_run=$3 folder=.tools/$1 wanted
     shift 3
+    if [ -n "$ONLY" ] && [ "$name" != "$ONLY" ]; then return 0; fi
     wanted=$PWD:$(cat "$@" | cksum) # a virtual environment can't be moved
     if [ "$(cat "$folder/.installed" 2>/dev/null)" = "$wanted" ]; then return 0; fi
     echo "Fetching .tools/$name ..."
@@ -83,7 +87,7 @@ system_programs() { # PROGRAM:PACKAGE...: each is there, or installed where that
     if [ ${#missing[@]} = 0 ]; then return 0; fi
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null &&
         bounded apt-get install --yes --no-install-recommends "${missing[@]}" >.tools/system.log 2>&1; then return 0; fi
-    printf '\n*** interop: install these packages: %s\n*** NOT RUN: several gateways behind nginx with a Redis\n\n' \
+    printf '\n*** interop: install these packages: %s\n*** NOT RUN: several gateways behind nginx with a Redis, or the console in a browser\n\n' \
         "${missing[*]}" >&2
     return 1
 }
@@ -109,8 +113,11 @@ prometheus_package() { # Debian starts the server when it is installed; the test
 
 mkdir -p .tools
 parts=()
-system_programs redis-server:redis-server nginx:nginx-light & parts+=($!)
-prometheus_package & parts+=($!)
+if [ -z "$ONLY" ]; then
+    system_programs redis-server:redis-server nginx:nginx-light chromium:chromium & parts+=($!)
+    prometheus_package & parts+=($!)
+    helm & parts+=($!)
+fi
 prepare mcp1 python_packages "LangChain as a client, the mcp 1.x client, and every pairing with a legacy-only upstream built on it" \
     requirements/interop-mcp1.txt & parts+=($!)
 prepare servers python_packages "mcp-server-time, mcp-server-git and mcp-server-fetch behind the gateway" \
@@ -119,15 +126,16 @@ prepare clients python_packages "FastMCP and OpenAI Agents as clients, and the f
     requirements/interop-clients.txt & parts+=($!)
 prepare deploy python_packages "the lint of the Containerfile, and the manifests against the schemas of Kubernetes" \
     requirements/interop-deploy.txt & parts+=($!)
-helm & parts+=($!)
 prepare openapi openapi_documents "the documents of real APIs (GitHub, Figma, Directus and others) as tools" \
     tests/interop/openapi/package-lock.json & parts+=($!)
 prepare node node_packages "the TypeScript clients, the inspector and the servers from npm" \
     $NODE_SOURCES/package-lock.json $NODE_SOURCES/runtime/package-lock.json & parts+=($!)
 prepare conformance npm_packages "the official conformance suite, in either direction" \
     $NODE_SOURCES/conformance/package-lock.json & parts+=($!)
-prepare identity npm_packages "tokens of a real OpenID provider, and the OAuth clients of the SDKs" \
+prepare identity npm_packages "tokens of a real OpenID provider, the OAuth clients of the SDKs, and the console in a browser" \
     tests/interop/identity/package-lock.json & parts+=($!)
+prepare console npm_packages "whether the committed bundle of the console is what its sources make" \
+    console/package-lock.json & parts+=($!)
 failed=0
 for part in "${parts[@]}"; do wait "$part" || failed=1; done
 if [ "${CI:-}" = true ]; then exit $failed; fi

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -38,8 +39,12 @@ from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
 from pactgate.core.fault_barrier import FaultBarrier, Listeners
 from pactgate.core.masking import Mask
+from pactgate.core.principal import Principal
 from pactgate.core.values import Caller
 from pactgate.inbound.auth import Guard, credentials_of
+from pactgate.inbound.call_stream import CallStreams
+from pactgate.inbound.console import Console
+from pactgate.inbound.console_sessions import ConsoleSessions
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.key_watch import KeyWatch
@@ -84,6 +89,7 @@ from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.pipeline.tool_policy import PolicyTable
+from pactgate.policy.access import sees_everything
 from pactgate.policy.overload import Overload
 from pactgate.policy.permissions.rules import Permissions, permission_settings
 from pactgate.policy.rate_limits import RatePolicy
@@ -214,6 +220,7 @@ class Gateway:
         self._is_anonymous = config.allows_anonymous
         self._frontend: HttpFrontend | None = None
         self._access_tokens: AccessTokens | None = None
+        self._sign_ins: ConsoleSessions | None = None
         self.configuration = LiveConfiguration(
             lambda: self.config,
             apply=self._apply,
@@ -355,6 +362,7 @@ class Gateway:
         if self.config.needs_token:
             self.generated_token = secrets.token_urlsafe(32)
             self._know([self.generated_token])
+        console = self._console() if self.config.has_console else None
         self._frontend = frontend = HttpFrontend(
             self.kernel,
             self._guard(self.config, *self._bound),
@@ -368,6 +376,7 @@ class Gateway:
             sessions=self.config.sessions,
             tap=self._taps.http_callers(),
             new_id=self._replicas.new_id,
+            console=console,
         )
         await self._replicas.open(frontend)
         limits = ServerLimits(
@@ -383,6 +392,28 @@ class Gateway:
             self._keys.start()
         self._emit(GatewayStarted(self.address, len(self.connections.servers)))
         return self.address
+
+    def _servers_for(self, principal: Principal) -> list[dict[str, Any]]:
+        """The rows of the servers that exist for a client."""
+        seen = None if sees_everything(principal.roles) else self.connections.seen_by(principal)
+        return [row for row in self.connections.rows() if seen is None or row["serverId"] in seen[0]]
+
+    def _console(self) -> Console:
+        self._sign_ins = ConsoleSessions(time.time, is_secure=self.config.listen.tls is not None)
+        streams = CallStreams(
+            self.stories,
+            self._servers_for,
+            listen=partial(self._listeners.add, "console"),
+            unlisten=partial(self._listeners.remove, "console"),
+        )
+        return Console(self._sign_ins, streams, self._emit)
+
+    @property
+    def console_link(self) -> str | None:
+        """Opens the console once, signed in as an administrator; None where no console is served."""
+        if self._sign_ins is None or self.address is None or not self.address.startswith("http"):
+            return None
+        return f"{self.address}/console/#code={self._sign_ins.code}"
 
     async def _listen(self, server: HttpServer, listen: ListenSection) -> str:
         if listen.socket is not None:
@@ -687,6 +718,7 @@ class Gateway:
             resource=None if tokens is None else tokens.resource,
             anonymous=self._is_anonymous,
             users=self._users,
+            console=self._sign_ins,
         )
 
     def _tokens_of_issuers(self, config: Config) -> AccessTokens | None:

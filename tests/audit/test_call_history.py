@@ -10,9 +10,10 @@ from pactgate.audit.call_history import MAX_CALLS, MAX_FAILURE_BYTES, CallHistor
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import GatewayStopped, RequestFinished
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.masking import Mask
 from pactgate.core.values import Tool, Traits
 from pactgate.protocol.messages import encode_json
-from tests.support.callers import context
+from tests.support.callers import caller, context
 
 GATES = (
     "parse_params",
@@ -142,6 +143,26 @@ def test_a_caller_sees_its_own_calls_and_no_others() -> None:
     assert heard.stories.get(ctx.request_id, "tester") is not None
     assert heard.stories.get(ctx.request_id, "somebody else") is None
     assert heard.stories.latest(5, "somebody else") == []
+
+
+def test_a_list_has_only_the_calls_that_are_kept() -> None:
+    heard = Heard()
+    kept = heard.finish()
+    heard.finish(GatewayFailure(Kind.CONNECTION_LOST, "gone"), gate="dispatch")
+    rows = heard.stories.latest(5, keeps=lambda row: row["outcome"] == "ok")
+    assert [row["requestId"] for row in rows] == [kept.request_id]
+
+
+def test_rows_of_fresh_calls_are_the_same_as_listed_ones_and_without_secrets() -> None:
+    masked = CallHistory(
+        lambda: GATES, wall=lambda: 1_800_000_100.0, clock=lambda: 100.0, mask=lambda: Mask(["a-secret-name"])
+    )
+    records = [context(who=caller(key=who)).seal(0.002) for who in ("a-secret-name", "tester", "a-secret-name")]
+    for record in records:
+        masked.emit(RequestFinished(record))
+    rows = masked.rows(records)
+    assert rows == masked.latest(5)[::-1]
+    assert [row["subject"] for row in rows] == ["***", "tester", "***"]
 
 
 def test_a_line_of_the_log_gives_the_same_story_as_far_as_it_goes() -> None:

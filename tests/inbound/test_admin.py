@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pactgate.inbound.auth import Guard
+from pactgate.inbound.call_filter import CallFilter
 from tests.support.facing import SNAPSHOT, Clock, credentials, serving
 from tests.support.raw_http import get, post, request
 
@@ -123,7 +124,7 @@ class Told:
         owner = self.owners.get(request_id)
         return {"requestId": request_id} if owner is not None and subject in (None, owner) else None
 
-    def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]:
+    def latest(self, count: int, subject: str | None = None, keeps: CallFilter | None = None) -> list[dict[str, Any]]:
         return [{"requestId": one} for one, owner in self.owners.items() if subject in (None, owner)][:count]
 
 

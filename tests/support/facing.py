@@ -14,7 +14,9 @@ from pactgate.core.events import Event
 from pactgate.core.principal import Principal
 from pactgate.inbound.admin import CallTraces, Reach
 from pactgate.inbound.auth import Guard
+from pactgate.inbound.call_filter import CallFilter
 from pactgate.inbound.connection import Admit, Handle
+from pactgate.inbound.console import Console
 from pactgate.inbound.credentials import Credential
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.http_frontend import HttpFrontend
@@ -62,7 +64,7 @@ class NoStories:
     def get(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None:
         return None
 
-    def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]:
+    def latest(self, count: int, subject: str | None = None, keeps: CallFilter | None = None) -> list[dict[str, Any]]:
         return []
 
 
@@ -130,6 +132,7 @@ async def serving(
     snapshot: Callable[[], dict[str, Any]] = lambda: SNAPSHOT,
     stories: CallTraces | None = None,
     reach: Reach | None = None,
+    console: Console | None = None,
 ) -> AsyncIterator[Served]:
     events: list[Event] = []
     kernel = FakeKernel(events.append)
@@ -145,6 +148,7 @@ async def serving(
         emit=events.append,
         sessions=sessions,
         clock=clock,
+        console=console,
     )
     server = HttpServer(frontend.handle, limits or ServerLimits(), events.append, frontend.admit)
     frontend.exchanges = server.exchanges

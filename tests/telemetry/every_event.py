@@ -52,6 +52,7 @@ EVERY_EVENT: list[Event] = [
     events.ReplicaJoined("0123456789abcdef", "10.0.0.5:7412"),
     events.ReplicaVanished("0123456789abcdef"),
     events.ConnectionsClosed("192.0.2.1", 32),
+    events.ConsoleOpened("ops", "127.0.0.1"),
     events.CaptureEnded("captures/a.json", 3, 0),
     events.CaptureFailed("No space left on device"),
     events.ListenOpened("0248e0a6", "ops", "tests/1", "files", ("tools", "data://a")),

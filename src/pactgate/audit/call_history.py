@@ -26,6 +26,7 @@ MAX_FAILURE_BYTES: Final = 4096
 MAX_MESSAGE_CHARS: Final = 1000
 MAX_LISTED: Final = 200
 _METHOD: Final = "tools/call"
+_WRITTEN_BY_OTHERS: Final = ("subject", "client", "peer", "tool", "server", "outcome", "code")
 _DISPATCH: Final = "dispatch"
 _RECALL: Final = "cache_lookup"
 _FINISH: Final = "limit_size"
@@ -66,16 +67,32 @@ class CallHistory:
                 return trace
         return None
 
-    def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]:
-        """One short row per call, the newest first."""
+    def latest(
+        self, count: int, subject: str | None = None, keeps: Callable[[Mapping[str, Any]], bool] | None = None
+    ) -> list[dict[str, Any]]:
+        """One short row per call that is kept, the newest first."""
         rows: list[dict[str, Any]] = []
         for record in reversed(self._records):
             if len(rows) >= min(count, MAX_LISTED):
                 break
             if subject in (None, record.subject):
-                rows.append(self._row(record))
+                row = self._row(record)
+                if keeps is None or keeps(row):
+                    rows.append(row)
         masked: list[dict[str, Any]] = self._mask().value(rows)
         return masked
+
+    def rows(self, records: Sequence[ExecutionRecord]) -> list[dict[str, Any]]:
+        """The same rows for calls that have just finished. Their texts repeat, so each is masked once."""
+        mask, masked = self._mask(), dict[Any, Any]()
+        rows = [self._row(record) for record in records]
+        for row in rows:
+            for name in _WRITTEN_BY_OTHERS:
+                text = row[name]
+                if text not in masked:
+                    masked[text] = mask.value(text)
+                row[name] = masked[text]
+        return rows
 
     def _row(self, record: ExecutionRecord) -> dict[str, Any]:
         return {

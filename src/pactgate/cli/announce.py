@@ -68,6 +68,8 @@ class Announcer:
         token_file: str | None,
         needs_token: bool,
         socket: str | None = None,
+        console: str | None = None,
+        console_file: str | None = None,
     ) -> None:
         """Print the address and how to use it, before the first server is connected. A token that is in a file is not printed."""
         has_port = address.startswith("http")
@@ -93,6 +95,9 @@ class Announcer:
                 f"It is shown only here:\n  {token}" if token_file is None else f"It is in the file:\n  {token_file}"
             )
         self.say()
+        if console is not None:
+            self.offer_console(console, console_file)
+            self.say()
         if has_port:
             entry = _client_entry(endpoint, None if token_file else token, needs_token)
             self.say("Add this to the configuration of your client:")
@@ -108,6 +113,16 @@ class Announcer:
             self.say(f"  {command()} serve --config claude_desktop_config.json")
         self.say("Ctrl-C stops the gateway.")
         self.say()
+
+    def offer_console(self, link: str, file: str | None) -> None:
+        """Print the link that opens the console once, or the file that it is in."""
+        if file is None:
+            self.say(
+                f"Look at it in a browser; this link signs in once:\n  {paint(near_address(link), 'cyan', self._stream)}"
+            )
+        else:
+            page = near_address(link).partition("#")[0]
+            self.say(f"Look at it in a browser at {page}; a link that signs in once is in the file:\n  {file}")
 
     def emit(self, event: Event) -> None:
         if isinstance(event, events.RequestFinished):

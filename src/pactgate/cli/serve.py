@@ -31,9 +31,16 @@ from pactgate.cli.shared_options import config_option
 from pactgate.cli.tools_file import require_python_file, tools_server
 from pactgate.config.model import Config
 from pactgate.config.sections.state import KEY_VARIABLE
-from pactgate.core.events import ConfigurationChanged, ConfigurationReloaded, Event, InternalFailure
+from pactgate.core.events import (
+    ConfigurationChanged,
+    ConfigurationReloaded,
+    ConsoleOpened,
+    Event,
+    InternalFailure,
+)
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.masking import Mask
+from pactgate.inbound.console_sessions import OPERATOR
 from pactgate.policy.access import ADMINISTRATOR
 
 
@@ -80,7 +87,7 @@ def serve(
     path = find_config(config) if file is None else None
     flags: dict[str, Any] = {"listen.host": host, "listen.port": port, "log.level": log_level}
     if is_replica is not None:
-        shared = {"listen.reusePort": True, "state.key": f"${{{KEY_VARIABLE}}}"}
+        shared = {"listen.reusePort": True, "state.key": f"${{{KEY_VARIABLE}}}", "console.enabled": False}
         flags |= shared if is_replica == "auto" else {**shared, "log.format": is_replica}
     settings = load_config(path, flags)
     if replicas is not None:
@@ -169,6 +176,7 @@ class _Serving:
         stream = sys.stderr if is_stdio else sys.stdout
         self._announcer: Announcer | None = None
         self._token_file: str | None = None
+        self._link_file: str | None = None
         if announces_on(stream, is_stdio=is_stdio) and not is_replica:
             self._announcer = Announcer(stream, self._last_error, Mask(config.secrets))
         install_log(config, is_announced=self._announcer is not None)
@@ -197,7 +205,7 @@ class _Serving:
                 watching.cancel()
                 await asyncio.wait({watching})
             await self._gateway.stop(reason=self._why_stopped)
-            self._remove_token()
+            self._remove_secrets()
 
     def _watch_file(self, loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
         if self._path is None:
@@ -216,6 +224,7 @@ class _Serving:
             raise CommandError(f"Can't listen: {failure.message}.", hint, exit_code=1) from None
         if self._gateway.generated_token is not None and not sys.stdout.isatty():
             self._token_file = _write_token(self._gateway.generated_token)
+        self._write_link()
         self._welcome(address)
         config = None if self._path is None else str(self._path.resolve())
         listen = self._config.listen
@@ -260,16 +269,39 @@ class _Serving:
                 token_file=self._token_file,
                 needs_token=not self._config.allows_anonymous,
                 socket=self._config.listen.socket,
+                console=self._gateway.console_link,
+                console_file=self._link_file,
             )
 
-    def _remove_token(self) -> None:
-        if self._token_file is not None:
-            with suppress(OSError):
-                os.unlink(self._token_file)
+    def _write_link(self) -> None:
+        """Like a token, the link is shown on a terminal only; other output ends in logs."""
+        link = self._gateway.console_link
+        if link is None or sys.stdout.isatty():
+            return
+        with suppress(OSError):  # the console still takes tokens
+            if self._link_file is None:
+                self._link_file = write_token(near_address(link))
+            else:
+                Path(self._link_file).write_text(f"{near_address(link)}\n", encoding="ascii")
+
+    def _offer_console(self) -> None:
+        link = self._gateway.console_link
+        self._write_link()
+        if self._announcer is not None and link is not None:
+            self._announcer.say("Somebody has signed in to the console with the link.")
+            self._announcer.offer_console(link, self._link_file)
+
+    def _remove_secrets(self) -> None:
+        for file in (self._token_file, self._link_file):
+            if file is not None:
+                with suppress(OSError):
+                    os.unlink(file)
 
     def _emit(self, event: Event) -> None:
         if isinstance(event, ConfigurationChanged | ConfigurationReloaded):
             set_level(self._gateway.config)
+        if isinstance(event, ConsoleOpened) and event.subject == OPERATOR.key:
+            self._offer_console()
         if self._announcer is not None:
             self._announcer.emit(event)
 

@@ -30,7 +30,18 @@ SETTABLE: Final = ("naming", "categories", "timeouts", "limits", "rateLimits", "
 SERVERS: Final = "mcpServers"
 SERVER_SETTABLE: Final = ("enabled", "requestTimeoutMs", "maxRetries")
 _SERVER_SHOWN: Final = (*SERVER_SETTABLE, "connectionTimeoutMs", "era", "transport", "name", "description")
-_AT_START: Final = ("listen", "sessions", "state", "audit", "log", "discovery", "cache", "limits", "telemetry")
+_AT_START: Final = (
+    "listen",
+    "sessions",
+    "console",
+    "state",
+    "audit",
+    "log",
+    "discovery",
+    "cache",
+    "limits",
+    "telemetry",
+)
 """Sections that, in part or whole, take effect at the next start."""
 _ATTRIBUTES: Final = dict(zip(Sections.__struct_encode_fields__, Sections.__struct_fields__, strict=True))
 _STEP: Final = re.compile(r"""\.?(?:(?P<plain>[A-Za-z0-9_$-]+)|\[(?P<quoted>"(?:[^"\\]|\\.)*")\])""")

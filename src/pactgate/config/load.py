@@ -31,6 +31,7 @@ from pactgate.config.problems import (
 from pactgate.config.reader import FORMATS, read
 from pactgate.config.sections.auth import check_auth
 from pactgate.config.sections.cache import check_cache
+from pactgate.config.sections.console import check_console
 from pactgate.config.sections.effects import warn_of_own_files
 from pactgate.config.sections.listen import ListenSection, check_listen, warn_of_plain_tokens
 from pactgate.config.sections.permissions import check_permissions
@@ -249,6 +250,7 @@ def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings, 
     check_auth(settings.get("auth", {}), root.get("auth"), found)
     check_state(settings.get("state", {}), found)
     check_listen(settings.get("listen", {}), found)
+    check_console(settings, found)
     check_together(settings, found)
     if not any(
         problem.path.startswith(_PERMISSIONS) for problem in found.problems

@@ -22,6 +22,7 @@ from pactgate.config.sections.audit import AuditSection
 from pactgate.config.sections.auth import Auth
 from pactgate.config.sections.cache import Cache
 from pactgate.config.sections.capture import Capture
+from pactgate.config.sections.console import ConsoleSection
 from pactgate.config.sections.limits import Categories, Limits, Timeouts
 from pactgate.config.sections.listen import ListenSection
 from pactgate.config.sections.lock import LockSection
@@ -123,6 +124,7 @@ class Sections(Section, frozen=True, kw_only=True):
     views: Views = {}
     sessions: Sessions = Sessions()
     state: StateSection = StateSection()
+    console: ConsoleSection = ConsoleSection()
     audit: AuditSection = AuditSection()
     lock: LockSection = LockSection()
     log: Log = Log()
@@ -201,6 +203,12 @@ class Config(Sections, frozen=True, kw_only=True):
         if self.auth.anonymous is not None:
             return self.auth.anonymous
         return self.is_loopback and not self.has_credentials
+
+    @property
+    def has_console(self) -> bool:
+        """Whether the console is served. Beyond loopback only where every client needs a token or key."""
+        wished = self.console.enabled
+        return self.is_loopback if wished is None else wished and (self.is_loopback or not self.allows_anonymous)
 
     @property
     def has_credentials(self) -> bool:

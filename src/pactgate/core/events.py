@@ -320,6 +320,13 @@ class CredentialsRefused(Event, frozen=True):
     elsewhere: int
 
 
+class ConsoleOpened(Event, frozen=True):
+    """Somebody has signed in to the console. A code that was used for it is no longer valid."""
+
+    subject: str
+    peer: str
+
+
 class ConnectionsClosed(Event, frozen=True):
     """Connections without a request under way were closed to make room for one more from this address."""
 

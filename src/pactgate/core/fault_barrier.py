@@ -42,7 +42,10 @@ class Listeners:
         """How often each listener raised, by its name."""
 
     def add(self, name: str, listener: Emit) -> None:
-        self._listeners[name] = listener
+        self._listeners = {**self._listeners, name: listener}  # another mapping: `emit` may be going through this one
+
+    def remove(self, name: str) -> None:
+        self._listeners = {known: one for known, one in self._listeners.items() if known != name}
 
     def emit(self, event: Event) -> None:
         for name, listener in self._listeners.items():

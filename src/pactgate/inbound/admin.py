@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from pactgate.core.principal import Principal
 from pactgate.core.values import ServerStatus
+from pactgate.inbound.call_filter import CallFilter, CallFilterError, filter_of, read_filter
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.policy.access import sees_everything, shown_row
 from pactgate.protocol.messages import encode_json
@@ -39,7 +40,9 @@ class CallTraces(Protocol):
 
     def get(self, request_id: str, subject: str | None = None) -> dict[str, Any] | None: ...
 
-    def latest(self, count: int, subject: str | None = None) -> list[dict[str, Any]]: ...
+    def latest(
+        self, count: int, subject: str | None = None, keeps: CallFilter | None = None
+    ) -> list[dict[str, Any]]: ...
 
 
 class Seen(NamedTuple):
@@ -149,7 +152,7 @@ class Admin:
     def _answer_calls(self, exchange: HttpExchange, subject: str | None) -> bool:
         rest = exchange.path.removeprefix(_CALLS)
         if not rest:
-            self._say(exchange, 200, encode_json({"calls": self._stories.latest(_LISTED_CALLS, subject)}))
+            self._list_calls(exchange, subject)
             return True
         story = self._stories.get(rest[1:], subject) if rest.startswith("/") else None
         if story is None:
@@ -167,6 +170,15 @@ class Admin:
             return True
         self._say(exchange, 200, encode_json(self._server_logs.read(server, int(after or 0))))
         return True
+
+    def _list_calls(self, exchange: HttpExchange, subject: str | None) -> None:
+        try:
+            wanted = filter_of(exchange)
+            keeps = read_filter(wanted) if wanted else None
+        except CallFilterError as problem:
+            self._say(exchange, 400, encode_json({"error": {"message": str(problem)}}))
+            return
+        self._say(exchange, 200, encode_json({"calls": self._stories.latest(_LISTED_CALLS, subject, keeps)}))
 
     def _servers(self) -> list[dict[str, Any]]:
         servers: list[dict[str, Any]] = self._snapshot()["servers"]

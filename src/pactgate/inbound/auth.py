@@ -1,8 +1,9 @@
 """Decides who may call: Host, Origin and credentials, in this order, before the gateway reads anything else of a request.
 
 The guard reads header values as they came, never a URL put together from them. Credentials are bearer tokens in `Authorization`; queries
-and cookies are ignored. Sources say whose a token is; tokens are kept and compared as digests. A reload makes a new guard. Must not:
-decide what a caller may do, or wait. The checks of Host and Origin are against forged hosts and DNS rebinding. Enforces decision D18.
+are ignored, and cookies but for those of the console. Sources say whose a token is; tokens are kept and compared as digests. A reload
+makes a new guard. Must not: decide what a caller may do, or wait. The checks of Host and Origin are against forged hosts and DNS
+rebinding. Enforces decision D18.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pactgate.config.model import Config
 from pactgate.config.sections.auth import ANONYMOUS, GENERATED, token_digest
 from pactgate.core.principal import Principal, PrincipalKind
 from pactgate.inbound.admissions import AdmissionMemory
+from pactgate.inbound.console_sessions import HEADER as CONSOLE_HEADER
+from pactgate.inbound.console_sessions import OPERATOR, SIGNED_OUT, ConsoleSessions
 from pactgate.inbound.credentials import (
     INVALID_TOKEN,
     Admission,
@@ -79,6 +82,7 @@ class Guard:
         resource: ProtectedResource | None = None,
         anonymous: bool = False,
         users: Callable[[int], Principal | None] | None = None,
+        console: ConsoleSessions | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
         named = {name.lower() for name in hosts}
@@ -97,6 +101,7 @@ class Guard:
         self._known = AdmissionMemory(at for source in self._sources for at in source.expiries())
         self._anonymous = Principal(ANONYMOUS, kind=PrincipalKind.ANONYMOUS) if anonymous else None
         self._users = users
+        self._console = console
         self.wall = wall
         self._judged_host = lru_cache(maxsize=256)(self._judge_host)
         self._judged_origin = lru_cache(maxsize=256)(self._judge_origin)
@@ -173,7 +178,8 @@ class Guard:
 
     def next_expiry(self) -> float | None:
         """The wall clock time at which the next token expires or has to be checked again."""
-        return self._known.next_expiry(self.wall())
+        ends = [self._known.next_expiry(self.wall()), None if self._console is None else self._console.next_expiry()]
+        return min((end for end in ends if end is not None), default=None)
 
     def forget(self) -> set[Principal]:
         """Forget every token that was admitted, so that the sources are asked again. Returns whose they were."""
@@ -181,10 +187,27 @@ class Guard:
 
     def _find(self, exchange: HttpExchange) -> Admission | Principal | AuthError | PendingCheck:
         headers = exchange.headers
+        if self._console is not None and CONSOLE_HEADER in headers:
+            return self._find_console(self._console, exchange)
         if "authorization" not in headers or not self._sources:
             if exchange.user is not None and self._users is not None:
                 return self._users(exchange.user) or _FOREIGN_USER
             return self._anonymous or _NO_CREDENTIALS
+        return self._find_token(headers)
+
+    def _find_console(
+        self, console: ConsoleSessions, exchange: HttpExchange
+    ) -> Admission | Principal | AuthError | PendingCheck:
+        """Whose console it is. A session ends with the credential it was opened with."""
+        found = console.find(exchange)
+        if found is None:
+            return self._find_token(exchange.headers)
+        if isinstance(found, AuthError) or found.principal == OPERATOR:
+            return found
+        one = found.principal
+        return found if any(one in source.holders() or source.admits(one) for source in self._sources) else SIGNED_OUT
+
+    def _find_token(self, headers: Headers) -> Admission | AuthError | PendingCheck:
         token = _token(headers)
         if token is None:
             return _BAD_CREDENTIALS

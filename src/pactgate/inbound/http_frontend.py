@@ -24,6 +24,7 @@ from pactgate.core.recording import ConnectionRecorder
 from pactgate.inbound.admin import Admin, CallTraces, Reach, ServerLogs
 from pactgate.inbound.auth import Guard, cors_head
 from pactgate.inbound.batch import is_batch
+from pactgate.inbound.console import Console
 from pactgate.inbound.credential_checks import CredentialChecks
 from pactgate.inbound.credentials import AuthError, PendingCheck
 from pactgate.inbound.error_data import data_of
@@ -81,6 +82,7 @@ class HttpFrontend:
         clock: Callable[[], float] = time.monotonic,
         tap: ConnectionRecorder | None = None,
         new_id: Callable[[], str] = new_plain_id,
+        console: Console | None = None,
     ) -> None:
         self.drops = DroppedNotifications()
         self.sessions = SessionTable(sessions or Sessions(), clock, self.drops, new_id)
@@ -108,6 +110,9 @@ class HttpFrontend:
         self._admin = Admin(
             snapshot, metrics, stories, reach, server_logs, traffic, clock, is_draining=lambda: self.is_draining
         )
+        self._console = console
+        if console is not None:
+            console.on_signed_out = self.check_again
         self._modern = ModernHttpHandler(kernel, emit, clock, self.drops)
         self._legacy = LegacyHttpHandler(kernel, self.sessions, emit, clock, self.drops)
         self._await_expiry()
@@ -193,6 +198,8 @@ class HttpFrontend:
         if refusal is not None:
             self._turn_away(exchange, refusal)
             return None
+        if self._console is not None and self._console.answer_file(exchange):
+            return None
         exchange.extra_head = cors_head(exchange.headers)
         if exchange.method == "OPTIONS":
             self._guard.preflight(exchange)
@@ -221,6 +228,8 @@ class HttpFrontend:
             return self._mcp(exchange, admitted, None if path == _MCP else path.removeprefix(_SCOPED))
         elif self._guard.resource is not None and not self._guard.resource.may_read(admitted):
             self._refuse(exchange, 403, "This needs a scope.", self._guard.resource.scope_refusal(exchange))
+        elif self._console is not None and self._console.answer(exchange, admitted):
+            return None
         elif not self._admin.answer(exchange, admitted):
             self._refuse(exchange, 404, _NOTHING_HERE)
         return None
@@ -273,6 +282,8 @@ class HttpFrontend:
         if self._expiry is not None:
             self._expiry.cancel()
         self._checks.close()
+        if self._console is not None:
+            self._console.close()
         self._kernel.leave(self.sessions)
         self.sessions.close()
 

@@ -307,6 +307,7 @@ LINES: Final[dict[type[Event], LogLine]] = {
     events.HandshakeFailed: LogLine(WARNING, "no TLS connection with {peer}: {reason}", is_provoked=True),
     events.CertificateReplaced: LogLine(INFO, "new connections get the certificate that is now in {file}"),
     events.CredentialsRefused: LogLine(WARNING, _guessed, is_provoked=True),
+    events.ConsoleOpened: LogLine(INFO, "{subject} has signed in to the console from {peer}", is_provoked=True),
     events.ConnectionsClosed: LogLine(
         WARNING, "closed {count} connections without a request to make room for one from {address}", is_provoked=True
     ),

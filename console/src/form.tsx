@@ -1,0 +1,169 @@
+// A form from a JSON Schema. What it can't show as fields is written as JSON; the gateway validates, not the form.
+import { useState } from "preact/hooks";
+import type { Json } from "./session";
+import type { Schema } from "./store";
+
+type Values = { [name: string]: Json };
+
+interface FieldProps {
+  id: string;
+  schema: Schema;
+  value: Json | undefined;
+  isRequired: boolean;
+  root: Schema;
+  onChange(value: Json | undefined): void;
+}
+
+const MAX_DEPTH = 4;
+
+export function Form(props: { id: string; schema: Schema; value: Values; root?: Schema; depth?: number; onChange(value: Values): void }) {
+  const { id, schema, value, onChange, depth = 0 } = props;
+  const root = props.root ?? schema;
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  const properties = Object.entries((schema.properties ?? {}) as { [name: string]: Schema });
+  const change = (name: string, held: Json | undefined) => {
+    const { [name]: _, ...others } = value;
+    onChange(held === undefined ? others : { ...others, [name]: held });
+  };
+  if (!properties.length) return <p class="dim">No arguments.</p>;
+  return (
+    <>
+      {properties.map(([name, given]) => {
+        const property = resolve(given, root);
+        const field = `${id}-${name}`;
+        const isGroup = property.type === "object" && property.properties && depth < MAX_DEPTH;
+        const hint = describe(property);
+        return isGroup ? (
+          <fieldset key={name}>
+            <legend>{name}</legend>
+            <Form
+              id={field} schema={property} root={root} depth={depth + 1}
+              value={(value[name] ?? {}) as Values}
+              onChange={(held) => change(name, Object.keys(held).length ? held : undefined)}
+            />
+          </fieldset>
+        ) : (
+          <div class="field" key={name}>
+            <label for={field}>
+              {name}
+              {required.includes(name) ? <span class="required" title="required"> *</span> : null}
+              <span class="dim"> {kindOf(property)}</span>
+            </label>
+            <Field
+              id={field} schema={property} root={root} value={value[name]}
+              isRequired={required.includes(name)} onChange={(held) => change(name, held)}
+            />
+            {hint ? <small id={`${field}-hint`}>{hint}</small> : null}
+          </div>
+        );
+      })}
+    </>
+  );
+}
+
+function Field({ id, schema, value, isRequired, onChange }: FieldProps) {
+  const common = { id, "aria-describedby": `${id}-hint`, required: isRequired };
+  const choices = choicesOf(schema);
+  if (choices) {
+    const at = choices.findIndex(([held]) => held === value);
+    return (
+      <select {...common} value={at < 0 ? "" : String(at)} onChange={(event) => onChange(choices[Number(event.currentTarget.value || -1)]?.[0])}>
+        <option value="">{isRequired ? "choose" : "not given"}</option>
+        {choices.map(([, title], index) => <option value={String(index)}>{title}</option>)}
+      </select>
+    );
+  }
+  if (schema.type === "boolean") {
+    return (
+      <select {...common} value={value === undefined ? "" : String(value)} onChange={(event) => onChange({ true: true, false: false }[event.currentTarget.value])}>
+        <option value="">{isRequired ? "choose" : "not given"}</option>
+        <option>true</option>
+        <option>false</option>
+      </select>
+    );
+  }
+  if (schema.type === "integer" || schema.type === "number") {
+    return (
+      <input
+        {...common} type="number" step={schema.type === "integer" ? 1 : "any"} placeholder={example(schema)}
+        value={typeof value === "number" ? value : ""}
+        onInput={(event) => onChange(event.currentTarget.value === "" ? undefined : event.currentTarget.valueAsNumber)}
+      />
+    );
+  }
+  if (schema.type === "string") {
+    const given = (text: string) => onChange(text === "" ? undefined : text);
+    const text = typeof value === "string" ? value : "";
+    if (Number(schema.maxLength ?? 0) > 300) return <textarea {...common} rows={3} value={text} onInput={(event) => given(event.currentTarget.value)} />;
+    if (schema.format === "date") return <input {...common} type="date" value={text} onInput={(event) => given(event.currentTarget.value)} />;
+    return <input {...common} type="text" placeholder={example(schema)} value={text} onInput={(event) => given(event.currentTarget.value)} />;
+  }
+  return <JsonField id={id} value={value} onChange={onChange} />;
+}
+
+export function JsonField(props: { id: string; value: Json | undefined; rows?: number; label?: string; onChange(value: Json | undefined): void }) {
+  const [text, setText] = useState(props.value === undefined ? "" : JSON.stringify(props.value, null, 2));
+  const [problem, setProblem] = useState("");
+  const take = (written: string) => {
+    setText(written);
+    try {
+      props.onChange(written.trim() === "" ? undefined : (JSON.parse(written) as Json));
+      setProblem("");
+    } catch (fault) {
+      setProblem((fault as Error).message);
+    }
+  };
+  return (
+    <>
+      <textarea id={props.id} aria-label={props.label} class="mono" rows={props.rows ?? 3} spellcheck={false} placeholder="JSON" value={text} onInput={(event) => take(event.currentTarget.value)} />
+      {problem ? <small class="bad" role="alert">{problem}</small> : null}
+    </>
+  );
+}
+
+function resolve(schema: Schema, root: Schema): Schema {
+  let found: Json | undefined = schema;
+  for (let hops = 0; hops < 8; hops++) {
+    if (typeof found !== "object" || found === null || Array.isArray(found)) return {};
+    const link: Json | undefined = found["$ref"];
+    if (typeof link === "string" && link.startsWith("#/")) {
+      found = link.slice(2).split("/").reduce<Json | undefined>((at, step) => (at as Schema | undefined)?.[step], root);
+    } else {
+      const options: Json | undefined = found.anyOf;
+      const real = Array.isArray(options) ? options.filter((one) => (one as Schema).type !== "null") : [];
+      if (real.length !== 1) return withoutNull(found);
+      found = { ...found, anyOf: null, ...(real[0] as Schema) };
+    }
+  }
+  return {};
+}
+
+function withoutNull(schema: Schema): Schema {
+  if (!Array.isArray(schema.type)) return schema;
+  const types = schema.type.filter((one) => one !== "null");
+  return { ...schema, type: types.length === 1 ? (types[0] as Json) : null };
+}
+
+function choicesOf(schema: Schema): [Json, string][] | null {
+  if (Array.isArray(schema.enum) && schema.enum.length <= 200) return schema.enum.map((one) => [one, String(one)]);
+  const options = schema.oneOf;
+  if (!Array.isArray(options) || !options.length) return null;
+  const titled = options.map((one) => one as Schema);
+  return titled.every((one) => "const" in one) ? titled.map((one) => [one.const as Json, String(one.title ?? one.const)]) : null;
+}
+
+function kindOf(schema: Schema): string {
+  const kind = typeof schema.type === "string" ? schema.type : "any";
+  return typeof schema.format === "string" ? `${kind}, ${schema.format}` : kind;
+}
+
+function describe(schema: Schema): string {
+  const said = typeof schema.description === "string" ? schema.description : "";
+  const kept = schema.default === undefined || /default/i.test(said) ? "" : `Default: ${JSON.stringify(schema.default)}.`;
+  return `${said} ${kept}`.trim().slice(0, 500);
+}
+
+function example(schema: Schema): string {
+  const shown = schema.default ?? (Array.isArray(schema.examples) ? schema.examples[0] : undefined);
+  return shown === undefined || shown === null || typeof shown === "object" ? "" : String(shown).slice(0, 100);
+}

@@ -1,0 +1,90 @@
+// The frame of the console: who is signed in, which screen is shown, and whether the stream is alive.
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Calls, OneCall } from "./calls";
+import { Now } from "./now";
+import { toast } from "./parts";
+import { place, to, watchLinks } from "./router";
+import { Servers } from "./servers";
+import { begin, signIn, signInProblem, signOut, who } from "./session";
+import { isLive, startStream, streamFor } from "./store";
+import "./style.css";
+import { Tools } from "./tools";
+
+const SCREENS = { now: "Now", calls: "Calls", tools: "Tools", servers: "Servers" };
+
+function App() {
+  if (who.value === undefined) return <main class="empty">Loading …</main>;
+  return who.value === null ? <SignIn /> : <Console />;
+}
+
+function Console() {
+  const { screen, item, query } = place.value;
+  const filter = screen === "calls" && !item ? (query.get("filter") ?? "") : "";
+  useEffect(() => startStream(filter), []);
+  useEffect(() => streamFor(filter), [filter]);
+  useEffect(() => {
+    document.title = `${item || (SCREENS as Record<string, string>)[screen] || "Console"} · Pactgate`;
+  }, [screen, item]);
+  return (
+    <>
+      <a class="skip" href="#content">Skip to the content</a>
+      <header class="bar">
+        <a class="brand" href={to("now")}>Pactgate</a>
+        <nav aria-label="Screens">
+          {Object.entries(SCREENS).map(([name, title]) => (
+            <a key={name} href={to(name)} aria-current={name === screen ? "page" : undefined}>{title}</a>
+          ))}
+        </nav>
+        <span class={`live ${isLive.value ? "on" : ""}`} role="status">{isLive.value ? "live" : "connecting"}</span>
+        <button type="button" class="small" onClick={() => void signOut()}>Sign out</button>
+      </header>
+      <main id="content">
+        {screen === "now" ? <Now /> : null}
+        {screen === "calls" ? item ? <OneCall id={item} /> : <Calls /> : null}
+        {screen === "tools" ? <Tools name={item} /> : null}
+        {screen === "servers" ? <Servers id={item} /> : null}
+        {screen in SCREENS ? null : <p class="empty">There is no such screen. <a href={to("now")}>Now</a></p>}
+      </main>
+      <div class="toast" role="status">{toast.value}</div>
+    </>
+  );
+}
+
+function SignIn() {
+  const [secret, setSecret] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const send = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    await signIn(secret.trim());
+    setBusy(false);
+  };
+  return (
+    <main class="sign-in">
+      <h1>Pactgate</h1>
+      <p>Open the link that <code>pactgate serve</code> printed: it signs in once. Or use a token or key of yours.</p>
+      <form onSubmit={send}>
+        <div class="field">
+          <label for="secret">Token, key or code</label>
+          <input id="secret" type="password" autocomplete="off" required value={secret} onInput={(event) => setSecret(event.currentTarget.value)} />
+        </div>
+        <div class="actions"><button type="submit" class="primary" disabled={isBusy}>Sign in</button></div>
+      </form>
+      {signInProblem.value ? <p class="bad" role="alert">{signInProblem.value}</p> : null}
+    </main>
+  );
+}
+
+document.addEventListener("keydown", (event) => {
+  const isTyping = (event.target as Element).matches?.("input, textarea, select");
+  const field = document.getElementById("filter");
+  if (event.key === "/" && !isTyping && field) {
+    event.preventDefault();
+    field.focus();
+  }
+});
+watchLinks();
+addEventListener("hashchange", () => void begin()); // a link pasted into an open page
+void begin();
+render(<App />, document.getElementById("app")!);

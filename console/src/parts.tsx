@@ -1,0 +1,99 @@
+// Small parts of several screens. Text of servers and clients is only ever a text node.
+import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { Json } from "./session";
+import type { Call } from "./store";
+import { to } from "./router";
+
+const MAX_TEXT = 20_000;
+const MAX_ITEMS = 200;
+
+export const toast = signal("");
+
+export function copy(text: string): void {
+  void navigator.clipboard.writeText(text).then(
+    () => (toast.value = "Copied."),
+    () => (toast.value = "The browser did not allow copying."),
+  );
+  setTimeout(() => (toast.value = ""), 2000);
+}
+
+export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
+  return <button type="button" class="small" onClick={() => copy(text)}>{label}</button>;
+}
+
+/** A long text, shown in part until somebody wants all of it. */
+export function Text({ text, limit = MAX_TEXT }: { text: string; limit?: number }) {
+  const [shown, setShown] = useState(limit);
+  if (text.length <= shown) return <>{text}</>;
+  return (
+    <>
+      {text.slice(0, shown)}
+      {"… "}
+      <button type="button" class="small" onClick={() => setShown(shown * 10)}>
+        {(text.length - shown).toLocaleString()} more characters
+      </button>
+    </>
+  );
+}
+
+export function JsonTree({ value, name, depth = 0 }: { value: Json; name?: string; depth?: number }) {
+  const [isOpen, setOpen] = useState(depth < 2);
+  const label = name === undefined ? null : <span class="key">{name}: </span>;
+  if (typeof value !== "object" || value === null) {
+    return (
+      <div class="leaf">
+        {label}
+        <span class={`json-${value === null ? "null" : typeof value}`}>
+          <Text text={typeof value === "string" ? JSON.stringify(value) : String(value)} limit={2000} />
+        </span>
+      </div>
+    );
+  }
+  const entries = Object.entries(value);
+  const brackets = Array.isArray(value) ? "[]" : "{}";
+  if (!entries.length) return <div class="leaf">{label}{brackets}</div>;
+  return (
+    <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{label}<span class="dim">{brackets[0]} {entries.length} {brackets[1]}</span></summary>
+      {isOpen ? (
+        <div class="indent">
+          {entries.slice(0, MAX_ITEMS).map(([key, held]) => <JsonTree key={key} name={key} value={held as Json} depth={depth + 1} />)}
+          {entries.length > MAX_ITEMS ? <div class="dim">… {entries.length - MAX_ITEMS} more</div> : null}
+        </div>
+      ) : null}
+    </details>
+  );
+}
+
+export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  if (children === null || children === undefined || children === "" || children === false) return null;
+  return <><dt>{name}</dt><dd>{children}</dd></>;
+}
+
+export function Badge({ kind, children }: { kind: string; children: ComponentChildren }) {
+  return <span class={`badge ${kind}`}>{children}</span>;
+}
+
+export function Outcome({ call }: { call: Pick<Call, "outcome" | "code"> }) {
+  const kind = call.outcome === "ok" ? "good" : call.outcome === "cancelled" ? "plain" : "broken";
+  return <Badge kind={kind}>{(kind === "broken" ? (call.code ?? call.outcome) : call.outcome).replaceAll("_", " ").toLowerCase()}</Badge>;
+}
+
+export function CallLink({ id, children }: { id: string; children?: ComponentChildren }) {
+  return <a href={to("calls", id)}>{children ?? <code>{id.slice(0, 8)}</code>}</a>;
+}
+
+export function clockTime(stamp: string): string {
+  const at = new Date(stamp);
+  return Number.isNaN(at.valueOf()) ? stamp : at.toLocaleTimeString(undefined, { hour12: false });
+}
+
+export function millis(ms: number): string {
+  return ms >= 10_000 ? `${(ms / 1000).toFixed(1)} s` : ms >= 100 ? `${Math.round(ms)} ms` : `${ms.toFixed(1)} ms`;
+}
+
+export function Empty({ children }: { children: ComponentChildren }) {
+  return <p class="empty">{children}</p>;
+}

@@ -1,0 +1,88 @@
+// Who is signed in. The cookie is the browser's; the key is ours, kept for this origin, and sent with every request.
+import { signal } from "@preact/signals";
+
+const KEY = "pactgate-console-key";
+const SESSION = "/console/session";
+
+export interface Who {
+  subject: string;
+  isAdmin: boolean;
+}
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
+/** undefined: not known yet; null: nobody. */
+export const who = signal<Who | null | undefined>(undefined);
+export const signInProblem = signal("");
+
+export class ApiError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export function send(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  headers.set("X-Pactgate-Console", localStorage.getItem(KEY) ?? "none");
+  return fetch(path, { ...init, headers, credentials: "same-origin", redirect: "error", cache: "no-store" });
+}
+
+/** The JSON at a path of the API. Throws ApiError. */
+export async function read<T>(path: string): Promise<T> {
+  const answer = await send(path);
+  if (answer.status === 401) who.value = null;
+  if (!answer.ok) throw new ApiError(answer.status, await messageOf(answer));
+  return (await answer.json()) as T;
+}
+
+export async function messageOf(answer: Response): Promise<string> {
+  try {
+    const body = (await answer.json()) as { error?: { message?: string } };
+    return body.error?.message ?? `HTTP ${answer.status}`;
+  } catch {
+    return `HTTP ${answer.status}`;
+  }
+}
+
+export async function signIn(secret: string): Promise<void> {
+  signInProblem.value = "";
+  const answer = await send(SESSION, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${secret}`, "Content-Type": "application/json" },
+  }).catch(() => null);
+  if (answer === null) {
+    signInProblem.value = "The gateway can't be reached.";
+  } else if (!answer.ok) {
+    signInProblem.value = await messageOf(answer);
+  } else {
+    const found = (await answer.json()) as Who & { key: string };
+    localStorage.setItem(KEY, found.key);
+    who.value = { subject: found.subject, isAdmin: found.isAdmin };
+  }
+}
+
+export async function signOut(): Promise<void> {
+  await send(SESSION, { method: "DELETE" }).catch(() => null);
+  localStorage.removeItem(KEY);
+  who.value = null;
+}
+
+/** Sign in with the code in the address, or go on with the session there is. */
+export async function begin(): Promise<void> {
+  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  if (code === null && who.value) return;
+  if (code !== null) {
+    history.replaceState(null, "", location.pathname + location.search);
+    await signIn(code);
+    if (signInProblem.value) signInProblem.value = "This link was used or is not of this run. The terminal of the gateway has the current one.";
+    if (who.value) return;
+  }
+  try {
+    who.value = await read<Who>(SESSION);
+  } catch {
+    who.value = null;
+  }
+}

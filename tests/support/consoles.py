@@ -1,0 +1,95 @@
+"""A served console over a fake kernel: its sessions, its streams, and what they listen to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pactgate.core.context import ExecutionRecord
+from pactgate.core.events import Emit, Event
+from pactgate.inbound.auth import Guard
+from pactgate.inbound.call_stream import CallStreams
+from pactgate.inbound.console import Console
+from pactgate.inbound.console_sessions import ConsoleSessions
+from tests.support.facing import SNAPSHOT, Served, credentials, serving
+from tests.support.raw_http import Answer, get, request
+
+ADMIN = "a" * 24
+USER = "u" * 24
+TOKENS = {ADMIN: ("ops", frozenset({"admin"})), USER: ("app", frozenset[str]())}
+HOST = "localhost:7411"
+FROM_PAGE = {"sec_fetch_site": "same-origin"}
+
+
+class Wall:
+    """The wall clock, some time on."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead_s
+
+
+class Rows:
+    """Makes rows of records as the call history does."""
+
+    def rows(self, records: Sequence[ExecutionRecord]) -> list[dict[str, Any]]:
+        return [
+            {"requestId": one.request_id, "subject": one.subject, "tool": one.tool, "outcome": one.outcome}
+            for one in records
+        ]
+
+
+class ServedConsole:
+    def __init__(self) -> None:
+        self.wall = Wall()
+        self.listeners: list[Emit] = []
+        self.sessions = ConsoleSessions(self.wall, is_secure=False)
+        self.events: list[Event] = []
+        self.servers: list[dict[str, Any]] = SNAPSHOT["servers"]
+        self.streams = CallStreams(
+            Rows(), lambda principal: self.servers, listen=self.listeners.append, unlisten=self.listeners.clear
+        )
+        self.console = Console(self.sessions, self.streams, self.events.append)
+        self.served: Served
+
+    def guard(self, tokens: Mapping[str, tuple[str, frozenset[str]]] = TOKENS, *, anonymous: bool = False) -> Guard:
+        return Guard(
+            host="127.0.0.1",
+            credentials=credentials(tokens),
+            anonymous=anonymous,
+            console=self.sessions,
+            wall=self.wall,
+        )
+
+    def emit(self, event: Event) -> None:
+        for listener in self.listeners:
+            listener(event)
+
+    async def sign_in(self, secret: str, **headers: str) -> Answer:
+        given = {"authorization": f"Bearer {secret}", "x-pactgate-console": "none", "content-type": "application/json"}
+        spelled = {name.replace("_", "-"): value for name, value in {**FROM_PAGE, **headers}.items()}
+        return await self.served.ask(
+            request("POST", "/console/session", {"host": HOST, "content-length": "0", **given, **spelled})
+        )
+
+    async def session(self, secret: str = ADMIN) -> dict[str, str]:
+        """Sign in; returns the headers of the page's later requests."""
+        answer = await self.sign_in(secret)
+        assert answer.status == 200, answer.body
+        cookie = (answer.header("set-cookie") or "").partition(";")[0]
+        return {"host": HOST, "cookie": cookie, "x_pactgate_console": answer.json["key"], **FROM_PAGE}
+
+    async def read(self, path: str, session: Mapping[str, str]) -> Answer:
+        return await self.served.ask(get(path, **session))
+
+
+@asynccontextmanager
+async def serving_console(*, anonymous: bool = False) -> AsyncIterator[ServedConsole]:
+    console = ServedConsole()
+    async with serving(guard=console.guard(anonymous=anonymous), console=console.console) as served:
+        console.served = served
+        yield console
