@@ -220,7 +220,7 @@ class Gateway:
         self._is_anonymous = config.allows_anonymous
         self._frontend: HttpFrontend | None = None
         self._access_tokens: AccessTokens | None = None
-        self._sign_ins: ConsoleSessions | None = None
+        self._console_sessions: ConsoleSessions | None = None
         self.configuration = LiveConfiguration(
             lambda: self.config,
             apply=self._apply,
@@ -254,9 +254,9 @@ class Gateway:
             known_lists=KnownLists(os.environ, config.file),
         )
         self.connections.on_catalog_changed = self._catalog_changed
-        self._sign_ins: SignInWatch | None = None
+        self._sign_in_watch: SignInWatch | None = None
         if self._credentials is not None:
-            self._sign_ins = SignInWatch(self._credentials.path, self._grants, self.connections)
+            self._sign_in_watch = SignInWatch(self._credentials.path, self._grants, self.connections)
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
         self.relay = NotificationRelay()
         subscriptions = Subscriptions(
@@ -346,8 +346,8 @@ class Gateway:
             self._exporter.start()
         if self._credentials is not None:
             self._credentials.check()
-        if self._sign_ins is not None:
-            self._sign_ins.start()
+        if self._sign_in_watch is not None:
+            self._sign_in_watch.start()
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
         await self._replicas.start()
         self._waits_for_client = not connects
@@ -399,21 +399,21 @@ class Gateway:
         return [row for row in self.connections.rows() if seen is None or row["serverId"] in seen[0]]
 
     def _console(self) -> Console:
-        self._sign_ins = ConsoleSessions(time.time, is_secure=self.config.listen.tls is not None)
+        self._console_sessions = ConsoleSessions(time.time, is_secure=self.config.listen.tls is not None)
         streams = CallStreams(
             self.stories,
             self._servers_for,
             listen=partial(self._listeners.add, "console"),
             unlisten=partial(self._listeners.remove, "console"),
         )
-        return Console(self._sign_ins, streams, self._emit)
+        return Console(self._console_sessions, streams, self._emit)
 
     @property
     def console_link(self) -> str | None:
         """Opens the console once, signed in as an administrator; None where no console is served."""
-        if self._sign_ins is None or self.address is None or not self.address.startswith("http"):
+        if self._console_sessions is None or self.address is None or not self.address.startswith("http"):
             return None
-        return f"{self.address}/console/#code={self._sign_ins.code}"
+        return f"{self.address}/console/#code={self._console_sessions.code}"
 
     async def _listen(self, server: HttpServer, listen: ListenSection) -> str:
         if listen.socket is not None:
@@ -484,8 +484,8 @@ class Gateway:
             self._access_tokens.close()
         await self.configuration.close()
         await self.bridge.close()
-        if self._sign_ins is not None:
-            await self._sign_ins.close()
+        if self._sign_in_watch is not None:
+            await self._sign_in_watch.close()
         await self.connections.stop()
         for grant in self._grants.values():
             await grant.close()
@@ -718,7 +718,7 @@ class Gateway:
             resource=None if tokens is None else tokens.resource,
             anonymous=self._is_anonymous,
             users=self._users,
-            console=self._sign_ins,
+            console=self._console_sessions,
         )
 
     def _tokens_of_issuers(self, config: Config) -> AccessTokens | None:
