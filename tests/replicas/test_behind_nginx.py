@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.interop.conftest import play
-from tests.interop.pairings import UPSTREAMS, Pairing, every_pairing, why_not_here
+from tests.interop.pairings import UPSTREAMS, VIEWS, Pairing, every_pairing, why_not_here
 from tests.interop.processes import HERE, PYTHON, Fleet
 from tests.interop.suite import EXPECTED, Found, judge_server
 from tests.interop.suite import why_not_here as why_no_suite
@@ -47,7 +47,7 @@ def cluster(redis: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
         for upstream in UPSTREAMS:
             if why_not_here(upstream=upstream) is None:
                 fleet.add(upstream.id, upstream.command(), upstream.path if upstream.transport != "stdio" else None)
-        with Cluster(folder, fleet.started(), store=redis.url) as cluster:
+        with Cluster(folder, fleet.started(), store=redis.url, settings={"views": VIEWS}) as cluster:
             cluster.balance()
             yield cluster
 
