@@ -8,7 +8,7 @@ import pytest
 
 from pactgate.config.sections.oauth import Issuer
 from pactgate.core.failures import GatewayFailure
-from pactgate.inbound.oauth.provider import Provider, metadata_urls
+from pactgate.inbound.oauth.provider import Provider
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.documents import MAX_DOCUMENT_BYTES, DocumentClient
 from tests.support.identity_provider import JWKS, METADATA, IdentityProvider
@@ -24,17 +24,6 @@ async def asking(server: IdentityProvider, *, jwks_uri: str | None = None) -> As
         yield Provider(issuer, DocumentClient(client, "auth.issuers", [server.issuer]).fetch)
     finally:
         await client.close()
-
-
-@pytest.mark.parametrize(
-    ("issuer", "paths"),
-    [
-        ("https://a.example", ["/.well-known/oauth-authorization-server", OPENID]),
-        ("https://a.example/x/", ["/.well-known/oauth-authorization-server/x", f"{OPENID}/x", f"/x{OPENID}"]),
-    ],
-)
-def test_metadata_is_looked_for_where_the_specifications_say(issuer: str, paths: list[str]) -> None:
-    assert metadata_urls(issuer) == tuple("https://a.example" + path for path in paths)
 
 
 @pytest.mark.parametrize("path", ["", "/realms/x"])

@@ -11,13 +11,13 @@ import re
 import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol
-from urllib.parse import urlsplit
 
 import msgspec
 
 from pactgate.config.sections.oauth import Issuer
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.inbound.oauth.key_set import KeyDocument
+from pactgate.protocol.oauth_metadata import metadata_urls
 
 FETCH_TIMEOUT_S: Final = 5.0
 METADATA_AGE_S: Final = 24 * 3600.0
@@ -86,17 +86,6 @@ class Provider:
                 return metadata
             trouble = "its metadata is about another issuer"
         raise _trouble(trouble)
-
-
-def metadata_urls(issuer: str) -> tuple[str, ...]:
-    """Where the metadata of an issuer may be (RFC 8414, 3.1 and 5; OpenID Connect Discovery, 4)."""
-    parts = urlsplit(issuer)
-    origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
-    inserted = (
-        f"{origin}/.well-known/oauth-authorization-server{path}",
-        f"{origin}/.well-known/openid-configuration{path}",
-    )
-    return (*inserted, f"{origin}{path}/.well-known/openid-configuration") if path else inserted
 
 
 def _json(document: Document, what: str) -> dict[str, Any]:

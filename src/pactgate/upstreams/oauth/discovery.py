@@ -11,14 +11,13 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from pactgate.core.display import cut
+from pactgate.protocol.oauth_metadata import metadata_urls
 from pactgate.upstreams.oauth.challenge import Challenge, split_scopes
 from pactgate.upstreams.oauth.steps import Fetch, Steps, decode_object, sign_in_failure, text_of, texts_of
 
 _MAX_ISSUERS: Final = 4
 _SHOWN_CHARS: Final = 200
 _PROTECTED: Final = "/.well-known/oauth-protected-resource"
-_AUTHORIZATION: Final = "/.well-known/oauth-authorization-server"
-_OPENID: Final = "/.well-known/openid-configuration"
 
 
 class ProtectedResource(Struct, frozen=True):
@@ -97,20 +96,12 @@ def covers(said: str, resource: str) -> bool:
 
 def find_authorization_server(server: str, issuer: str) -> Steps[AuthorizationServer]:
     """The metadata of one authorization server: three places where the issuer has a path, else two."""
-    for candidate in _metadata_candidates(issuer):
+    for candidate in metadata_urls(issuer):
         fetched = yield Fetch(candidate)
         members = decode_object(fetched) if fetched.status == 200 else None
         if members is not None:
             return _read_server(server, issuer, members)
     raise sign_in_failure(server, f"the authorization server {cut(issuer, _SHOWN_CHARS)} has no metadata document.")
-
-
-def _metadata_candidates(issuer: str) -> list[str]:
-    parts = urlsplit(issuer)
-    origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
-    if not path:
-        return [f"{origin}{_AUTHORIZATION}", f"{origin}{_OPENID}"]
-    return [f"{origin}{_AUTHORIZATION}{path}", f"{origin}{_OPENID}{path}", f"{origin}{path}{_OPENID}"]
 
 
 def _read_server(server: str, issuer: str, members: dict[str, object]) -> AuthorizationServer:
