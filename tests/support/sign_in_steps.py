@@ -77,7 +77,7 @@ def query(begun: BegunSignIn) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(begun.request.url).query).items()}
 
 
-def grant_of(token: Mapping[str, object]) -> sign_in.Grant:
+def grant_of(token: Mapping[str, object]) -> sign_in.SignInGrant:
     begun, _ = begin(ALL)
     found, asked = play(sign_in.finish(begun, "code-1", 1000.0), {"https://login.example/token": token})
     assert asked[0].form is not None

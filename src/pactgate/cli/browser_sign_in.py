@@ -25,7 +25,7 @@ from pactgate.upstreams.oauth import sign_in
 from pactgate.upstreams.oauth.authorization import read_answer
 from pactgate.upstreams.oauth.challenge import Challenge, read_challenge
 from pactgate.upstreams.oauth.server_grant import fetcher_of, settings_of
-from pactgate.upstreams.oauth.sign_in import Grant
+from pactgate.upstreams.oauth.sign_in import SignInGrant
 from pactgate.upstreams.oauth.steps import sign_in_failure
 from pactgate.upstreams.oauth.stored_grants import StoredGrants
 
@@ -48,7 +48,7 @@ async def sign_in_by_browser(
     *,
     port: int = 0,
     takes_paste: bool = False,
-) -> Grant:
+) -> SignInGrant:
     """Sign in and keep the grant. `show` is given the URL that a person has to open. Raises GatewayFailure."""
     assert config.url is not None
     grants, client = StoredGrants(store, config.id, config.url), HttpClient()

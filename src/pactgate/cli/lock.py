@@ -18,7 +18,7 @@ from pactgate.cli import terminal
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.connect_once import Offer, connect_once
 from pactgate.cli.errors import CommandError
-from pactgate.cli.lock_report import Difference, as_json, as_sarif, show_differences
+from pactgate.cli.lock_report import DefinitionDifference, as_json, as_sarif, show_differences
 from pactgate.cli.shared_options import config_option, json_option
 from pactgate.config.definition_lock import (
     LISTS,
@@ -186,14 +186,18 @@ def _read_if_usable(file: Path) -> LockFile:
         return LockFile()
 
 
-def _differences(known: LockFile, offered: _Offered, name: str | None = None) -> list[Difference]:
-    found: list[Difference] = []
+def _differences(known: LockFile, offered: _Offered, name: str | None = None) -> list[DefinitionDifference]:
+    found: list[DefinitionDifference] = []
     for id_, now in offered.servers.items():
         before = known.servers.get(id_)
         findings = compare(id_, None if before is None else before.pins(), now.pins())
-        found += (Difference(one, _changes(one, before, now)) for one in findings if name in (None, id_, one.full_name))
+        found += (
+            DefinitionDifference(one, _changes(one, before, now))
+            for one in findings
+            if name in (None, id_, one.full_name)
+        )
     gone = [id_ for id_ in known.servers if id_ not in offered.config.servers and name is None]
-    return [*found, *(Difference(LockFinding(id_, SERVER, "", "removed")) for id_ in gone)]
+    return [*found, *(DefinitionDifference(LockFinding(id_, SERVER, "", "removed")) for id_ in gone)]
 
 
 def _changes(finding: LockFinding, before: LockedServer | None, now: LockedServer) -> list[DefinitionChange]:
@@ -228,7 +232,7 @@ def _check(offered: _Offered, form: str) -> int:
     return _show(_differences(_read(offered.file), offered), offered, form)
 
 
-def _show(found: list[Difference], offered: _Offered, form: str) -> int:
+def _show(found: list[DefinitionDifference], offered: _Offered, form: str) -> int:
     if form == "json":
         terminal.say_json(as_json(found, offered.unreachable, offered.file))
     elif form == "sarif":

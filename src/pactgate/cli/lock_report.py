@@ -25,7 +25,7 @@ _RULES: Final = {
 }
 
 
-class Difference(NamedTuple):
+class DefinitionDifference(NamedTuple):
     """A difference from the lock file, with what to know about it."""
 
     finding: LockFinding
@@ -38,7 +38,7 @@ class Difference(NamedTuple):
         return {**self.finding._asdict(), "changes": changes}
 
 
-def show_differences(found: Sequence[Difference]) -> None:
+def show_differences(found: Sequence[DefinitionDifference]) -> None:
     for one in found:
         finding = one.finding
         what = f"another {finding.name}" if finding.entries == "server" and finding.name else finding.entries
@@ -48,12 +48,12 @@ def show_differences(found: Sequence[Difference]) -> None:
             terminal.say(f"             {terminal.paint(visible(change.member), style, sys.stdout)}: {change.text}")
 
 
-def as_json(found: Sequence[Difference], unreachable: dict[str, str], file: Path) -> dict[str, Any]:
+def as_json(found: Sequence[DefinitionDifference], unreachable: dict[str, str], file: Path) -> dict[str, Any]:
     is_ok = not found and not unreachable
     return {"ok": is_ok, "file": str(file), "findings": [one.as_dict() for one in found], "unreachable": unreachable}
 
 
-def as_sarif(found: Sequence[Difference], unreachable: dict[str, str], file: Path) -> dict[str, Any]:
+def as_sarif(found: Sequence[DefinitionDifference], unreachable: dict[str, str], file: Path) -> dict[str, Any]:
     """Each difference is a result at the lock file: the server has no line in the repository."""
     uri, rules = quote(file.name), list(_RULES)
     results = [_result(one.finding.change, one.finding.full_name, str(one.finding), uri) for one in found]

@@ -58,7 +58,7 @@ class ConditionError(Exception):
     """The condition can't be used, or can't be decided for these values."""
 
 
-class Token(NamedTuple):
+class ConditionToken(NamedTuple):
     kind: str
     text: str
 
@@ -104,7 +104,7 @@ class Condition:
             raise ConditionError("it is neither true nor false")
         return found
 
-    def _rewrite(self, tokens: list[Token]) -> str:
+    def _rewrite(self, tokens: list[ConditionToken]) -> str:
         """The expression with one variable for each named member, and one for each `has(...)` of a member."""
         parts: list[str] = []
         at, bound = 0, _bound_names(tokens)
@@ -225,17 +225,17 @@ def _engine() -> Any:
     return module
 
 
-def _tokens(source: str) -> Iterator[Token]:
+def _tokens(source: str) -> Iterator[ConditionToken]:
     for match in _TOKEN.finditer(source):
         if match.lastgroup != "space":
-            yield Token(str(match.lastgroup), match[0])
+            yield ConditionToken(str(match.lastgroup), match[0])
 
 
-def _is(tokens: list[Token], at: int, text: str) -> bool:
+def _is(tokens: list[ConditionToken], at: int, text: str) -> bool:
     return at < len(tokens) and tokens[at].text == text
 
 
-def _path(tokens: list[Token], at: int) -> tuple[Path, int]:
+def _path(tokens: list[ConditionToken], at: int) -> tuple[Path, int]:
     """The path that begins at a token, and where it ends; empty where none begins. A method that is called is no member."""
     if at >= len(tokens) or tokens[at].text not in (_ARGUMENTS, *MEMBERS):
         return (), at
@@ -253,7 +253,7 @@ def _path(tokens: list[Token], at: int) -> tuple[Path, int]:
     return tuple(path), at
 
 
-def _is_plain_text(token: Token) -> bool:
+def _is_plain_text(token: ConditionToken) -> bool:
     return token.kind == "text" and token.text[0] in "'\"" and "\\" not in token.text and token.text[:3] not in _TRIPLE
 
 
@@ -284,7 +284,7 @@ def _check_name(name: str, bound: frozenset[str], *, is_called: bool) -> None:
     raise ConditionError(f"{name} is unknown; a condition can name arguments.*, caller.* and tool.*")
 
 
-def _bound_names(tokens: list[Token]) -> frozenset[str]:
+def _bound_names(tokens: list[ConditionToken]) -> frozenset[str]:
     """The names that macros such as `all(x, ...)` bring."""
     return frozenset(
         tokens[at + 2].text

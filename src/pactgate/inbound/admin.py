@@ -62,7 +62,7 @@ class Reach(Protocol):
         """The servers, and the full names of the tools, that exist for a caller; None where no permissions are configured."""
 
 
-class ServerLogs(Protocol):
+class ServerLogReader(Protocol):
     """The last lines that servers wrote."""
 
     def read(self, server: str, after: int) -> dict[str, Any]: ...
@@ -77,7 +77,7 @@ class Admin:
         metrics: Callable[[str], tuple[bytes, str]],
         stories: CallTraces,
         reach: Reach,
-        server_logs: ServerLogs,
+        server_logs: ServerLogReader,
         traffic: Callable[[], dict[str, Any]],
         clock: Callable[[], float],
         is_draining: Callable[[], bool] = lambda: False,

@@ -21,7 +21,7 @@ from pactgate.core.failures import Kind
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.principal import Principal
 from pactgate.core.recording import ConnectionRecorder
-from pactgate.inbound.admin import Admin, CallTraces, Reach, ServerLogs
+from pactgate.inbound.admin import Admin, CallTraces, Reach, ServerLogReader
 from pactgate.inbound.auth import Guard, cors_head
 from pactgate.inbound.batch import is_batch
 from pactgate.inbound.console import Console
@@ -75,7 +75,7 @@ class HttpFrontend:
         snapshot: Callable[[], dict[str, Any]],
         metrics: Callable[[str], tuple[bytes, str]],
         stories: CallTraces,
-        server_logs: ServerLogs,
+        server_logs: ServerLogReader,
         traffic: Callable[[], dict[str, Any]],
         emit: Emit,
         sessions: Sessions | None = None,

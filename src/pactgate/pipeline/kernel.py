@@ -66,7 +66,7 @@ class AuditTrail(Protocol):
         """Hand over a sealed request. What is waited for says None once it is written, else why the answer must be held back."""
 
 
-class Tracer(Protocol):
+class RequestTracer(Protocol):
     """Decides whether a request is traced."""
 
     def begin(self, ctx: ExecutionContext, request: Request) -> CallTrace | None: ...
@@ -92,7 +92,7 @@ class Kernel:
         mask: Callable[[], Mask] = Mask,
         audit: AuditTrail | None = None,
         rates: RequestRates | None = None,
-        tracer: Tracer | None = None,
+        tracer: RequestTracer | None = None,
         on_notice: Callable[[Caller, Notification], None] = _ignore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -17,7 +17,7 @@ from pactgate.core.failures import GatewayFailure, Kind
 ANSWER_S: Final = 5.0
 
 
-class TimeLimit(Protocol):
+class RequestLimit(Protocol):
     """The time limit of one request."""
 
     def left_s(self) -> float | None:

@@ -34,7 +34,7 @@ from pactgate.protocol.own_meta import decode_without_own_meta
 from pactgate.protocol.versions import Era
 from pactgate.upstreams.broken_answers import find_request
 from pactgate.upstreams.channel import Channel, Outgoing, OutputLog
-from pactgate.upstreams.liveness import ANSWER_S, LivenessCheck, TimeLimit, hung_failure
+from pactgate.upstreams.liveness import ANSWER_S, LivenessCheck, RequestLimit, hung_failure
 from pactgate.upstreams.notification_router import LOG_MESSAGE, NotificationRouter, OnNotice, OnProgress, member_id
 from pactgate.upstreams.pending import PendingRequest
 from pactgate.upstreams.server_request_router import Asker, ServerRequestRouter
@@ -169,7 +169,7 @@ class Peer:
         on_change: OnNotice | None = None,
         asker: Asker | None = None,
         capabilities: bytes | None = None,
-        limit: TimeLimit | None = None,
+        limit: RequestLimit | None = None,
     ) -> Response:
         """Send one request, once, and return the answer.
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from pactgate.core.failures import GatewayFailure
 from pactgate.protocol.messages import Response
-from pactgate.upstreams.liveness import TimeLimit
+from pactgate.upstreams.liveness import RequestLimit
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class PendingRequest(Resumable[Response]):
     """A request that waits for its answer."""
 
     method = ""
-    limit: TimeLimit | None = None
+    limit: RequestLimit | None = None
 
 
 async def in_task() -> None:

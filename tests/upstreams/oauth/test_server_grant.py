@@ -22,7 +22,7 @@ from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.oauth import server_grant as module
 from pactgate.upstreams.oauth.client import OAuthClient
 from pactgate.upstreams.oauth.server_grant import ServerGrant, server_grant
-from pactgate.upstreams.oauth.sign_in import Grant
+from pactgate.upstreams.oauth.sign_in import SignInGrant
 from pactgate.upstreams.oauth.stored_grants import StoredGrants
 from tests.support.eventually import eventually, eventually_blocking
 from tests.support.sign_in_server import SignInServer, sign_in_server
@@ -64,7 +64,7 @@ def store(tmp_path: Path) -> CredentialStore:
 def keep_grant(server: SignInServer, store: CredentialStore, *, age_s: float = 60.0, left_s: float = 3600.0) -> str:
     """A sign-in that happened a while ago. Returns its access token."""
     given, now = server.give({"act"}), time.time()
-    grant = Grant(
+    grant = SignInGrant(
         resource=server.url,
         client=OAuthClient(server.origin, "made-here"),
         token_endpoint=f"{server.origin}/token",

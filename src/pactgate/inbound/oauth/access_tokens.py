@@ -26,7 +26,7 @@ from pactgate.inbound.oauth.introspection import MAX_AGE_S, Introspector, Provid
 from pactgate.inbound.oauth.key_set import KeyStore, PublicKey
 from pactgate.inbound.oauth.proofs import ALGORITHMS, ProofCheck
 from pactgate.inbound.oauth.protected_resource import ProtectedResource
-from pactgate.inbound.oauth.provider import Fetch, Provider
+from pactgate.inbound.oauth.provider import FetchDocument, Provider
 from pactgate.inbound.oauth.quirks import ClaimNames, claim_names
 from pactgate.inbound.oauth.token_form import SignedToken, TokenRefusedError, is_jwt, read_signed
 from pactgate.inbound.request_head import Headers
@@ -42,7 +42,7 @@ _LATER: Final = b"Retry-After: 5\r\n"
 class TrustedIssuer:
     """One issuer with its keys."""
 
-    def __init__(self, settings: Issuer, fetch: Fetch) -> None:
+    def __init__(self, settings: Issuer, fetch: FetchDocument) -> None:
         self.settings = settings
         self.names: ClaimNames = claim_names(settings)
         provider = Provider(settings, fetch)
@@ -77,7 +77,7 @@ class TrustedIssuer:
 class AccessTokens:
     """The tokens of all issuers. `resource` is what they are for."""
 
-    def __init__(self, auth: Auth, fetch: Fetch, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, auth: Auth, fetch: FetchDocument, wall: Callable[[], float] = time.time) -> None:
         self.auth = auth
         self.issuers = {one.issuer: TrustedIssuer(one, fetch) for one in auth.issuers}
         self.resource = ProtectedResource(auth)
@@ -85,7 +85,7 @@ class AccessTokens:
         self._proofs = ProofCheck()
 
     @classmethod
-    def of(cls, auth: Auth, fetch: Fetch, before: AccessTokens | None) -> AccessTokens:
+    def of(cls, auth: Auth, fetch: FetchDocument, before: AccessTokens | None) -> AccessTokens:
         """Those of these settings: the same as before, if they are the same."""
         if before is not None and replace(before.auth, tokens=auth.tokens, anonymous=auth.anonymous) == auth:
             return before

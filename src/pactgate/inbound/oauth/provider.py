@@ -24,7 +24,7 @@ METADATA_AGE_S: Final = 24 * 3600.0
 _MAX_AGE: Final = re.compile(r"(?:^|[ ,])max-age=([0-9]{1,9})(?:$|[ ,])", re.IGNORECASE)
 
 
-class Document(Protocol):
+class FetchedDocument(Protocol):
     """A response, whole."""
 
     status: int
@@ -34,16 +34,16 @@ class Document(Protocol):
         """The value of a header, or nothing."""
 
 
-class Fetch(Protocol):
+class FetchDocument(Protocol):
     """Fetches one document; posts the form where there is one. Raises `GatewayFailure`; whoever calls it bounds the time."""
 
-    async def __call__(self, url: str, *, form: bytes | None = None, authorization: str = "") -> Document: ...
+    async def __call__(self, url: str, *, form: bytes | None = None, authorization: str = "") -> FetchedDocument: ...
 
 
 class Provider:
     """One identity provider, as its issuer's settings name it."""
 
-    def __init__(self, issuer: Issuer, fetch: Fetch, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, issuer: Issuer, fetch: FetchDocument, clock: Callable[[], float] = time.monotonic) -> None:
         self._issuer = issuer
         self._fetch = fetch
         self._clock = clock
@@ -88,7 +88,7 @@ class Provider:
         raise _trouble(trouble)
 
 
-def _json(document: Document, what: str) -> dict[str, Any]:
+def _json(document: FetchedDocument, what: str) -> dict[str, Any]:
     if document.status != 200:
         raise _trouble(f"{what} has the status {document.status}")
     try:

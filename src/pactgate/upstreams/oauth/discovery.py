@@ -20,7 +20,7 @@ _SHOWN_CHARS: Final = 200
 _PROTECTED: Final = "/.well-known/oauth-protected-resource"
 
 
-class ProtectedResource(Struct, frozen=True):
+class ServerResource(Struct, frozen=True):
     """What a server says of itself as a protected resource."""
 
     resource: str
@@ -49,7 +49,7 @@ def canonical_resource(url: str) -> str:
     return parts._replace(scheme=parts.scheme.lower(), netloc=parts.netloc.lower(), path=path, fragment="").geturl()
 
 
-def find_resource(server: str, url: str, challenge: Challenge) -> Steps[ProtectedResource]:
+def find_resource(server: str, url: str, challenge: Challenge) -> Steps[ServerResource]:
     """The metadata of a server. One without any speaks for itself, as servers of 2025-03-26 do."""
     resource = canonical_resource(url)
     for candidate in _resource_candidates(resource, challenge):
@@ -60,7 +60,7 @@ def find_resource(server: str, url: str, challenge: Challenge) -> Steps[Protecte
     if challenge.resource_metadata:
         raise sign_in_failure(server, "the document that its challenge names can't be read.")
     parts = urlsplit(resource)
-    return ProtectedResource(resource, (f"{parts.scheme}://{parts.netloc}",))
+    return ServerResource(resource, (f"{parts.scheme}://{parts.netloc}",))
 
 
 def _resource_candidates(resource: str, challenge: Challenge) -> list[str]:
@@ -71,7 +71,7 @@ def _resource_candidates(resource: str, challenge: Challenge) -> list[str]:
     return list(dict.fromkeys((f"{origin}{_PROTECTED}{parts.path}", f"{origin}{_PROTECTED}")))
 
 
-def _read_resource(server: str, resource: str, members: dict[str, object]) -> ProtectedResource:
+def _read_resource(server: str, resource: str, members: dict[str, object]) -> ServerResource:
     said, issuers = text_of(members, "resource"), texts_of(members, "authorization_servers")
     if not covers(said, resource):
         why = f"its metadata is that of another resource, {cut(said, _SHOWN_CHARS)!r}, and not of {resource}."
@@ -79,7 +79,7 @@ def _read_resource(server: str, resource: str, members: dict[str, object]) -> Pr
     if not issuers:
         raise sign_in_failure(server, "its metadata names no authorization server.")
     scopes = texts_of(members, "scopes_supported")
-    return ProtectedResource(said, issuers[:_MAX_ISSUERS], None if scopes is None else split_scopes(" ".join(scopes)))
+    return ServerResource(said, issuers[:_MAX_ISSUERS], None if scopes is None else split_scopes(" ".join(scopes)))
 
 
 def covers(said: str, resource: str) -> bool:

@@ -23,7 +23,7 @@ from pactgate.upstreams.http.proxy import network_of
 from pactgate.upstreams.oauth import sign_in
 from pactgate.upstreams.oauth.challenge import Challenge, read_challenge
 from pactgate.upstreams.oauth.fetcher import SignInFetcher
-from pactgate.upstreams.oauth.sign_in import Grant, SignInSettings
+from pactgate.upstreams.oauth.sign_in import SignInGrant, SignInSettings
 from pactgate.upstreams.oauth.steps import authorization_required
 from pactgate.upstreams.oauth.stored_grants import StoredGrant, StoredGrants
 from pactgate.upstreams.oauth.tokens import RefusedGrantError
@@ -64,7 +64,7 @@ class ServerGrant:
         self._is_service = is_service
         self._is_configured = is_configured
         self._wall = wall
-        self._own: Grant | None = None
+        self._own: SignInGrant | None = None
         self._scopes = settings.scopes
         self._widened = 0
         self._ended = ""
@@ -233,14 +233,14 @@ class ServerGrant:
             return None
         return await asyncio.to_thread(self._grants.read)
 
-    def _take(self, grant: Grant) -> None:
+    def _take(self, grant: SignInGrant) -> None:
         for secret in (grant.access_token, grant.refresh_token, grant.client.secret):
             if secret:
                 self._know(secret)
         self.token = grant.access_token
         self._refusal = None
 
-    def _ends_soon(self, grant: Grant) -> bool:
+    def _ends_soon(self, grant: SignInGrant) -> bool:
         return grant.expires_at is not None and grant.expires_at - self._wall() < _EARLY_S
 
     def _refuse(self, used: str) -> None:

@@ -15,7 +15,7 @@ from pactgate.upstreams.oauth import discovery, tokens
 from pactgate.upstreams.oauth.authorization import AuthorizationRequest, ask
 from pactgate.upstreams.oauth.challenge import Challenge
 from pactgate.upstreams.oauth.client import OAuthClient, given_client, register
-from pactgate.upstreams.oauth.discovery import AuthorizationServer, ProtectedResource
+from pactgate.upstreams.oauth.discovery import AuthorizationServer, ServerResource
 from pactgate.upstreams.oauth.steps import Steps, sign_in_failure
 from pactgate.upstreams.oauth.tokens import TokenSet
 
@@ -23,7 +23,7 @@ KnownClient = Callable[[str], OAuthClient | None]
 """The client that was registered at an issuer before."""
 
 
-class Grant(Struct, frozen=True, kw_only=True):
+class SignInGrant(Struct, frozen=True, kw_only=True):
     """What a sign-in gave, and what is needed to refresh it. Times are seconds of the wall clock."""
 
     resource: str
@@ -94,7 +94,7 @@ def begin(
     return BegunSignIn(request, client, found.token_endpoint)
 
 
-def _issuer(settings: SignInSettings, protected: ProtectedResource) -> str:
+def _issuer(settings: SignInSettings, protected: ServerResource) -> str:
     """The issuer to sign in at. Credentials that were made for one are shown to no other."""
     if settings.issuer is None:
         return protected.issuers[0]
@@ -122,7 +122,7 @@ def _find_client(
     return (yield from register(settings.server, found, redirect_uri, scopes))
 
 
-def finish(begun: BegunSignIn, code: str, now: float) -> Steps[Grant]:
+def finish(begun: BegunSignIn, code: str, now: float) -> Steps[SignInGrant]:
     """From the code of the answer to the grant."""
     request = begun.request
     try:
@@ -134,7 +134,7 @@ def finish(begun: BegunSignIn, code: str, now: float) -> Steps[Grant]:
     return _granted(given, begun.client, begun.token_endpoint, request.resource, request.scopes, now)
 
 
-def by_itself(settings: SignInSettings, scopes: tuple[str, ...], now: float) -> Steps[Grant]:
+def by_itself(settings: SignInSettings, scopes: tuple[str, ...], now: float) -> Steps[SignInGrant]:
     """A grant of the gateway's own (RFC 6749, 4.4): no person is asked."""
     assert settings.issuer is not None, "checked with the configuration"
     found = yield from discovery.find_authorization_server(settings.server, settings.issuer)
@@ -148,7 +148,7 @@ def by_itself(settings: SignInSettings, scopes: tuple[str, ...], now: float) -> 
     return _granted(given, client, found.token_endpoint, resource, scopes, now)
 
 
-def refreshed(server: str, grant: Grant, now: float) -> Steps[Grant]:
+def refreshed(server: str, grant: SignInGrant, now: float) -> Steps[SignInGrant]:
     """The grant with a new access token. Raises RefusedGrantError where only a sign-in helps."""
     given = yield from tokens.refresh(server, grant.token_endpoint, grant.client, grant.refresh_token, grant.resource)
     made = _granted(given, grant.client, grant.token_endpoint, grant.resource, grant.requested, grant.signed_in_at)
@@ -158,8 +158,8 @@ def refreshed(server: str, grant: Grant, now: float) -> Steps[Grant]:
 
 def _granted(
     given: TokenSet, client: OAuthClient, endpoint: str, resource: str, requested: tuple[str, ...], now: float
-) -> Grant:
-    return Grant(
+) -> SignInGrant:
+    return SignInGrant(
         resource=resource,
         client=client,
         token_endpoint=endpoint,

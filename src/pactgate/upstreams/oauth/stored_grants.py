@@ -14,7 +14,7 @@ from pactgate.state.credential_store import CredentialStore
 from pactgate.upstreams.oauth.challenge import Challenge
 from pactgate.upstreams.oauth.client import OAuthClient
 from pactgate.upstreams.oauth.discovery import canonical_resource
-from pactgate.upstreams.oauth.sign_in import Grant
+from pactgate.upstreams.oauth.sign_in import SignInGrant
 
 GRANT: Final = "grant"
 _CLIENT: Final = "client"
@@ -25,7 +25,7 @@ _Kept = TypeVar("_Kept", bound=Struct)
 class StoredGrant(Struct, frozen=True):
     """A grant and the generation of its row."""
 
-    grant: Grant
+    grant: SignInGrant
     generation: int
 
 
@@ -39,9 +39,9 @@ class StoredGrants:
 
     def read(self) -> StoredGrant | None:
         row = self.store.read(GRANT, self._server, self._url)
-        return None if row is None else StoredGrant(msgspec.json.decode(row.data, type=Grant), row.generation)
+        return None if row is None else StoredGrant(msgspec.json.decode(row.data, type=SignInGrant), row.generation)
 
-    def write(self, grant: Grant, *, replaces: int | None = None) -> int | None:
+    def write(self, grant: SignInGrant, *, replaces: int | None = None) -> int | None:
         """The new generation; None where another process has written since `replaces`."""
         return self.store.write(GRANT, self._server, self._url, msgspec.json.encode(grant), replaces=replaces)
 
@@ -69,6 +69,6 @@ class StoredGrants:
 def all_grants(store: CredentialStore) -> list[tuple[str, StoredGrant]]:
     """Every grant that is kept, with its server."""
     return [
-        (row.server, StoredGrant(msgspec.json.decode(row.data, type=Grant), row.generation))
+        (row.server, StoredGrant(msgspec.json.decode(row.data, type=SignInGrant), row.generation))
         for row in store.rows(GRANT)
     ]
