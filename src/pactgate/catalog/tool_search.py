@@ -54,51 +54,16 @@ _SAME: Final = (
     "repeat echo",
     "text content",
     "cancel abort stop",
-    "train trip booking",
 )
 """Words that people and tools use for the same: verbs of every API, and a few nouns."""
 MAX_TERMS: Final = 2000
 """Of one field of one tool."""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _STOP: Final = frozenset(
-    {
-        "a",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "by",
-        "called",
-        "can",
-        "do",
-        "does",
-        "for",
-        "from",
-        "has",
-        "have",
-    }
-    | {"how", "i", "in", "into", "is", "it", "its", "me", "my", "named", "of", "on", "one", "or", "our", "please", "so"}
-    | {
-        "that",
-        "the",
-        "their",
-        "them",
-        "there",
-        "these",
-        "this",
-        "to",
-        "us",
-        "want",
-        "was",
-        "we",
-        "when",
-        "where",
-        "who",
-    }
-    | {"will", "with", "you", "your"}
+    _WORD.findall(
+        "a an and any are as at be by called can do does for from has have how i in into is it its me my named of on one or our please so "
+        "that the their them there these this to us want was we when where who will with you your"
+    )
 )
 _MIN_STEM: Final = 3
 
