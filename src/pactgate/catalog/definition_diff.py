@@ -25,6 +25,7 @@ _MAX_SHOWN: Final = 10
 _SCHEMAS: Final = ("inputSchema", "outputSchema")
 _ADDRESS: Final = re.compile(r"https?://[^\s\"'<>)\\]{1,200}|[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{1,100}")
 _WORD: Final = re.compile(r"\w+")
+_ABSENT: Final = object()
 
 
 class DefinitionChange(NamedTuple):
@@ -95,25 +96,35 @@ def _places(before: Any, now: Any) -> str:
     """The places that differ, with old and new values."""
     found = list(_leaves(before, now, ""))
     more = f"; and {len(found) - _MAX_SHOWN} more" if len(found) > _MAX_SHOWN else ""
-    return "; ".join(found[:_MAX_SHOWN]) + more
+    return "; ".join(leaf.shown() for leaf in found[:_MAX_SHOWN]) + more
 
 
-def _leaves(before: Any, now: Any, place: str) -> Iterator[str]:
+class _Leaf(NamedTuple):
+    """A place that differs. Its words are compared only when it is shown, as a server decides how many there are."""
+
+    place: str
+    before: Any
+    now: Any
+
+    def shown(self) -> str:
+        if self.before is _ABSENT:
+            return f"{self.place} added: {_shown(self.now)}"
+        if self.now is _ABSENT:
+            return f"{self.place} removed"
+        if isinstance(self.before, str) and isinstance(self.now, str):
+            return f"{self.place}: {word_diff(self.before, self.now)}"
+        return f"{self.place} {_shown(self.before)} → {_shown(self.now)}".strip()
+
+
+def _leaves(before: Any, now: Any, place: str) -> Iterator[_Leaf]:
     if before == now and type(before) is type(now):
         return
     if isinstance(before, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*before, *now]):
             at = flat(f"{place}.{key}" if place else str(key), _SHOWN_CHARS)
-            if key not in before:
-                yield f"{at} added: {_shown(now[key])}"
-            elif key not in now:
-                yield f"{at} removed"
-            else:
-                yield from _leaves(before[key], now[key], at)
-    elif isinstance(before, str) and isinstance(now, str):
-        yield f"{place}: {word_diff(before, now)}"
+            yield from _leaves(before.get(key, _ABSENT), now.get(key, _ABSENT), at)
     else:
-        yield f"{place} {_shown(before)} → {_shown(now)}".strip()
+        yield _Leaf(place, before, now)
 
 
 def _alarms(before: dict[str, Any], now: dict[str, Any]) -> Iterator[DefinitionChange]:
