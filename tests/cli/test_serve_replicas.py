@@ -90,3 +90,10 @@ def test_what_replicas_need_is_said_before_any_of_them_starts(tmp_path: Path) ->
     done = subprocess.run(words("--config", str(file)), capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 2
     assert "audit log" in done.stderr
+
+
+def test_a_console_that_replicas_do_not_serve_is_said(tmp_path: Path) -> None:
+    with running(tmp_path, config(tmp_path)):
+        assert "Replicas serve no console" in (tmp_path / "log").read_text()
+    with running(tmp_path, config(tmp_path, console={"enabled": False})):
+        assert "console" not in (tmp_path / "log").read_text()

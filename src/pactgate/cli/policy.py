@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -40,16 +39,11 @@ class Cell(NamedTuple):
 
 def with_tools(function: Callable[..., int]) -> Callable[..., int]:
     """Add the options that say whose tools are meant."""
-
-    @wraps(function)
-    def run(**options: object) -> int:
-        return function(**options)
-
     file_option = click.option(
         "--tools", "file", metavar="FILE", help="Use these tools: what `pactgate tools --json` prints."
     )
     live_option = click.option("--live", is_flag=True, help="Connect to the servers once, and use their tools.")
-    return file_option(live_option(gateway_options(run)))
+    return file_option(live_option(gateway_options(function)))
 
 
 @click.group()

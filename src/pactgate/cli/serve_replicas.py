@@ -40,6 +40,8 @@ def check_replicas(config: Config) -> None:
             "Replicas of one configuration can't write the same audit log.",
             "Start each with a configuration of its own, or use one gateway.",
         )
+    if config.has_console:
+        terminal.warning("Replicas serve no console, as its sessions and calls are those of one gateway.")
     if config.state.url is None:
         terminal.warning(f"Without state.url, replicas can't share {', '.join(NEEDS_STORE)}.")
 
