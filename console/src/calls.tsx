@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Badge, clockTime, CopyButton, Empty, Fact, JsonTree, millis, Outcome, Text } from "./parts";
 import { go, place, to } from "./router";
-import { type Json, read } from "./session";
+import { ApiError, type Json, read } from "./session";
 import { type Call, calls, filterProblem, lost } from "./store";
 
 const ROW_PX = 36;
@@ -85,8 +85,12 @@ export function OneCall({ id }: { id: string }) {
   useEffect(() => {
     setCall(null);
     setProblem("");
-    read<Trace>(`/api/calls/${encodeURIComponent(id)}`).then(setCall, () =>
-      setProblem("The gateway does not know this call any more: it keeps the last 1,000. The audit log may have it (pactgate explain)."),
+    read<Trace>(`/api/calls/${encodeURIComponent(id)}`).then(setCall, (fault: Error) =>
+      setProblem(
+        fault instanceof ApiError && fault.status === 404
+          ? "The gateway does not know this call any more: it keeps the last 1,000. The audit log may have it (pactgate explain)."
+          : fault instanceof ApiError ? fault.message : "The gateway can't be reached.",
+      ),
     );
   }, [id]);
   if (problem) return <Empty>{problem} <a href={to("calls")}>All calls</a></Empty>;

@@ -101,6 +101,13 @@ function Field({ id, schema, value, isRequired, onChange }: FieldProps) {
   return <JsonField id={id} value={value} onChange={onChange} />;
 }
 
+/** Whether a field of the form holds what is no JSON: then the value from before it would be sent. The field is focused. */
+export function hasBrokenJson(form: HTMLElement): boolean {
+  const broken = form.querySelector<HTMLElement>("[aria-invalid=true]");
+  broken?.focus();
+  return broken !== null;
+}
+
 export function JsonField(props: { id: string; value: Json | undefined; rows?: number; label?: string; onChange(value: Json | undefined): void }) {
   const [text, setText] = useState(props.value === undefined ? "" : JSON.stringify(props.value, null, 2));
   const [problem, setProblem] = useState("");
@@ -115,7 +122,7 @@ export function JsonField(props: { id: string; value: Json | undefined; rows?: n
   };
   return (
     <>
-      <textarea id={props.id} aria-label={props.label} class="mono" rows={props.rows ?? 3} spellcheck={false} placeholder="JSON" value={text} onInput={(event) => take(event.currentTarget.value)} />
+      <textarea id={props.id} aria-label={props.label} class="mono" rows={props.rows ?? 3} spellcheck={false} placeholder="JSON" aria-invalid={problem ? "true" : undefined} value={text} onInput={(event) => take(event.currentTarget.value)} />
       {problem ? <small class="bad" role="alert">{problem}</small> : null}
     </>
   );

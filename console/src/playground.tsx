@@ -1,6 +1,6 @@
 // Runs one tool through the gateway's own /mcp: its form, progress, questions, result, and the same call for a terminal.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Form, JsonField } from "./form";
+import { Form, hasBrokenJson, JsonField } from "./form";
 import { type Answer, CallError, callTool, type Envelope, envelopeOf, message, type Question, type Result } from "./mcp";
 import { CallLink, CopyButton, JsonTree, millis, Text } from "./parts";
 import type { Json } from "./session";
@@ -29,8 +29,9 @@ export function Playground({ tool, isShort = false }: { tool: Tool; isShort?: bo
   const stop = useRef<AbortController | null>(null);
   useEffect(() => () => stop.current?.abort(), []);
 
-  const run = async (event: Event) => {
+  const run = async (event: SubmitEvent) => {
     event.preventDefault();
+    if (hasBrokenJson(event.currentTarget as HTMLElement)) return;
     const controller = (stop.current = new AbortController());
     const begun: Running = { stop: controller, since: performance.now() };
     setRunning(begun);
@@ -142,9 +143,13 @@ function QuestionDialog({ asked }: { asked: Asked }) {
   const params = asked.question.params;
   const url = typeof params.url === "string" && /^https?:\/\//.test(params.url) ? params.url : null;
   const isForm = asked.question.method === "elicitation/create" && !("url" in params);
+  const send = (event: SubmitEvent) => {
+    event.preventDefault();
+    if (!hasBrokenJson(event.currentTarget as HTMLElement)) asked.answer(isForm ? { action: "accept", content: values } : { action: "accept" });
+  };
   return (
     <dialog ref={dialog} aria-labelledby="question-title" onCancel={(event) => { event.preventDefault(); asked.answer({ action: "cancel" }); }}>
-      <form method="dialog" onSubmit={(event) => { event.preventDefault(); asked.answer(isForm ? { action: "accept", content: values } : { action: "accept" }); }}>
+      <form method="dialog" onSubmit={send}>
         <h2 id="question-title">The server asks</h2>
         <p><Text text={String(params.message ?? asked.question.method)} limit={2000} /></p>
         {isForm ? <Form id="question" schema={(params.requestedSchema ?? {}) as Schema} value={values} onChange={setValues} /> : null}

@@ -24,7 +24,7 @@ export class ApiError extends Error {
   }
 }
 
-export function send(path: string, init: RequestInit = {}): Promise<Response> {
+export async function send(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   headers.set("X-Pactgate-Console", localStorage.getItem(KEY) ?? "none");
   return fetch(path, { ...init, headers, credentials: "same-origin", redirect: "error", cache: "no-store" });

@@ -62,7 +62,6 @@ export const calls = signal<Call[]>([]);
 export const lost = signal(0);
 export const isLive = signal(false);
 export const filterProblem = signal("");
-export const address = signal(location.origin);
 
 let stream = new AbortController();
 let shownFilter = "";
@@ -137,7 +136,7 @@ function take(event: string): void {
   if (name === "servers") {
     const before = servers.value;
     servers.value = (facts.servers as Server[]).toSorted(byHealth);
-    if (before !== NO_SERVERS && tools.value) void loadTools();
+    if (before !== NO_SERVERS && tools.value) loadTools().catch(() => undefined); // the next change tries again
   } else if (name === "calls") {
     lost.value += facts.lost as number;
     add((facts.calls as Call[]).reverse());

@@ -32,7 +32,19 @@ BUILDER = TOOLS / "console"
 STATIC = ROOT / "src" / "pactgate" / "console" / "static"
 JOURNEY_S = 120
 DEMO = ["almanac", "library", "pocket", "scratchpad"]
-DEMO_STEPS = ["sign_in", "servers", "try_one", "kill", "progress", "cancel", "wrong", "find", "bad_filter", "disable"]
+DEMO_STEPS = [
+    "sign_in",
+    "servers",
+    "try_one",
+    "kill",
+    "progress",
+    "cancel",
+    "wrong",
+    "broken_json",
+    "find",
+    "bad_filter",
+    "disable",
+]
 
 
 def need(folder: Path) -> None:
@@ -110,6 +122,7 @@ def test_a_newcomer_sees_the_demo_calls_a_tool_and_finds_the_call(tmp_path: Path
     assert "steps: 4" in seen["counted"]
     assert "Cancelled" in seen["cancelled"]
     assert "did not run" in seen["wrong"]
+    assert seen["broken_json"] == {"sent": 0, "focused": True}
     assert seen["rows"] == ["scratchpad.countdown"]
     assert "cancelled" in seen["call"]
     assert "dispatch" in seen["call"]

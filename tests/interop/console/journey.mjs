@@ -86,6 +86,16 @@ const steps = {
     await call("almanac.days_between", { start: "2026-01-01" });
     seen.wrong = await page.locator(".result.failed").innerText();
   },
+  async broken_json() {
+    await page.getByRole("button", { name: "JSON", exact: true }).click();
+    const field = page.getByLabel("Arguments as JSON");
+    await field.fill('{"start": "2026-01-01"');
+    let sent = 0;
+    page.on("request", (request) => (sent += request.url().endsWith("/mcp")));
+    await page.getByRole("button", { name: /^Run/ }).click();
+    await page.waitForTimeout(300);
+    seen.broken_json = { sent, focused: await field.evaluate((one) => one === document.activeElement) };
+  },
   async ask() {
     await call(given.asking, {});
     const dialog = page.locator("dialog");
