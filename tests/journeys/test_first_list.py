@@ -13,6 +13,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from pactgate.config.model import Discovery
+from pactgate.config.sections.listen import ListenSection
 from tests.pipeline.conftest import open_gateway
 from tests.support.callers import caller
 from tests.support.servers import UPSTREAM, scripted
@@ -38,7 +39,7 @@ async def test_the_first_list_over_stdio_has_a_server_that_needs_three_seconds(t
 
 
 async def test_the_first_list_over_http_has_a_server_that_needs_three_seconds() -> None:
-    async with open_gateway(scripted("quick"), scripted("slow", options=OFFER)) as inside:
+    async with open_gateway(scripted("quick"), scripted("slow", options=OFFER), listen=ListenSection(port=0)) as inside:
         address = await inside.gateway.serve_http()
         started = time.monotonic()
         async with asyncio.timeout(30), Client(f"{address}/mcp") as client:
