@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
@@ -77,13 +78,13 @@ class ConsoleSessions:
         return Admission(session.principal, session.expires_at, check_page)
 
     def open(self, principal: Principal, headers: Headers) -> SignedIn:
-        """Sign in. The code is used up with its sign-in; the oldest session makes room."""
+        """Sign in. The code is used up with its sign-in. The oldest session of whoever has most makes room."""
         if principal == OPERATOR:
             self.code = secrets.token_urlsafe(32)
         now, token, key = self._wall(), secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         self._sessions = {digest: one for digest, one in self._sessions.items() if one.expires_at > now}
         while len(self._sessions) >= MAX_SESSIONS:
-            del self._sessions[next(iter(self._sessions))]
+            del self._sessions[self._spare()]
         self._sessions[_digest(token)] = _Session(_digest(key), principal, now + SESSION_S)
         return SignedIn(key, self._cookie(headers, token, SESSION_S))
 
@@ -96,6 +97,11 @@ class ConsoleSessions:
         """The wall clock time at which the next session ends."""
         now = self._wall()
         return min((one.expires_at for one in self._sessions.values() if one.expires_at > now), default=None)
+
+    def _spare(self) -> bytes:
+        """The session that makes room: nobody signs others out by signing in often."""
+        ((greediest, _),) = Counter(one.principal.key for one in self._sessions.values()).most_common(1)
+        return next(digest for digest, one in self._sessions.items() if one.principal.key == greediest)
 
     def _cookie(self, headers: Headers, value: str, age_s: int) -> bytes:
         secure = "; Secure" if self._is_secure else ""
