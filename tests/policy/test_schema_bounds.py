@@ -214,7 +214,7 @@ def test_a_hostile_schema_costs_no_more_than_its_limit(name: str) -> None:
         ({"items": {"pattern": "[01]*1[01]{1000}x"}}, [bits(2_000_000)], "2048 bytes of text"),
         ({"patternProperties": {f"{n}$": {} for n in range(99)}}, {f"k{n}": n for n in range(9999)}, "bytes of text"),
         (unevaluated_down(20), nested(20, "x"), "within 50 ms"),
-        ({"items": {"$ref": "#"}, "uniqueItems": True}, [list(range(20_000))], "must be unique"),
+        ({"items": {"$ref": "#"}, "uniqueItems": True}, [["x" * 700] * 100], "must be unique"),
         ({"items": {"$ref": "#"}, "contains": {}}, [1] * 60_000, "what it contains"),
         ({"items": {"$ref": "#"}}, b"[" * 70 + b"]" * 70, "nested deeper than 64 levels"),
         ({"items": {"$ref": "#"}}, b"[" * 100_000 + b"]" * 100_000, ""),
