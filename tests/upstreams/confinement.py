@@ -8,8 +8,8 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,19 @@ import pytest
 from pactgate.config.sections.effects import Effects
 from pactgate.upstreams.process.child import Launch
 from pactgate.upstreams.process.sandbox import confine, probe
+from pactgate.upstreams.process.stdio import StdioChannel
+from tests.support.children import QUICK, Inbox, guarded
 
 LIAR = str(Path(__file__).parent.parent / "support" / "liar.py")
 needs_kernel = pytest.mark.skipif(
     not (probe().abi >= 6 and probe().seccomp),
     reason=f"NOT PROVED HERE: enforced effects need Landlock ABI 6 and seccomp; this kernel: {probe()}",
+)
+
+WAIT = 'import os, sys, time\nprint(\'{"jsonrpc":"2.0","method":"hello"}\', flush=True)\n'
+"""Says hello, so that a test knows that the program runs; it then waits for a line where it reads one."""
+with_and_without_cgroups = pytest.mark.parametrize(
+    "options", [{}, {"find_cgroup": lambda: None}], ids=["cgroups", "no cgroups"]
 )
 
 
@@ -94,3 +102,28 @@ def run(launch: Launch) -> subprocess.CompletedProcess[str]:
         timeout=30,
         check=False,
     )
+
+
+@asynccontextmanager
+async def bounded(
+    code: str, effects: Effects, options: dict[str, Any], *words: str
+) -> AsyncIterator[tuple[StdioChannel, Inbox, int]]:
+    async with guarded(**options) as child_reaper:
+        inbox = Inbox()
+        channel = StdioChannel(
+            *("bounded", sys.executable, ("-I", "-S", "-c", code, *words), {}, None, inbox.events.append, child_reaper),
+            effects=effects,
+            shutdown_steps=QUICK,
+        )
+        await channel.open(inbox)
+        await inbox.wait_frames(1)
+        assert channel.pid is not None
+        try:
+            yield channel, inbox, channel.pid
+        finally:
+            await channel.close()
+
+
+async def go(channel: StdioChannel) -> None:
+    assert channel._stdin is not None
+    await channel._stdin.write(b"go\n")

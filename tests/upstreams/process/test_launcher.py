@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -165,6 +167,45 @@ def test_without_a_filter_landlock_still_holds_files_ports_and_signals(tmp_path:
         ends, _ = lie(Effects(best_effort=True), at, *deeds, seccomp=False)
     assert ends.pop("send a datagram") == "done"
     assert set(ends.values()) <= {"EACCES", "EPERM"}, ends
+
+
+COUNTS = "import os; print(os.waitpid(os.fork() or os._exit(0), 0)[1], len(os.listdir('/proc/self/fd')))"
+ALREADY_TAKEN = (
+    "kernel = launcher._Kernel(); kernel.forbid_new_privileges()\n"
+    "launcher._install_filter(kernel, launcher.syscall_numbers(), [(6, 0, 0, 0x7FFF0000)], flags=8)\n"
+)
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    ("before", "code", "received", "printed"),
+    [("", "pass", (b"forks", 1), ""), (ALREADY_TAKEN, COUNTS, (b"", 0), "0 4\n")],
+    ids=["free", "taken"],
+)
+def test_the_gateway_gets_the_queue_of_forks_unless_a_container_has_taken_it(
+    before: str, code: str, received: tuple[bytes, int], printed: str
+) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        program = (sys.executable, "-I", "-S", "-c", code)
+        rules = rules_for(Effects(), *program)
+        rules = msgspec.structs.replace(rules, read=tuple(filter(os.path.exists, rules.read)), forks=theirs.fileno())
+        start = f"import sys\nsys.path.append({str(ROOT / 'src')!r})\nfrom pactgate.upstreams.process import launcher\n"
+        words = [f"{start}{before}launcher.main(sys.argv[1:])", msgspec.json.encode(rules).decode(), "--", *program]
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", *words],
+            pass_fds=[theirs.fileno()],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        theirs.close()
+        message, queues, _, _ = socket.recv_fds(ours, 16, 1)
+        for queue in queues:
+            os.close(queue)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ((message, len(queues)), done.stdout) == (received, printed)
 
 
 # What everything it starts inherits.

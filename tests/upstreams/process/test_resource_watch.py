@@ -6,31 +6,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from pactgate.config.sections.effects import Effects
-from pactgate.core.failures import Kind
 from pactgate.upstreams.process.resource_watch import ResourceWatch, group_members, own_bytes, resident_bytes
 from pactgate.upstreams.process.sandbox import confine
-from pactgate.upstreams.process.stdio import StdioChannel
-from tests.support.children import QUICK, Inbox, guarded, until
-from tests.upstreams.confinement import bare, needs_kernel, run
+from tests.support.children import until
+from tests.upstreams.confinement import WAIT, bare, bounded, go, needs_kernel, run, with_and_without_cgroups
 
-WAIT = 'import os, sys, time\nprint(\'{"jsonrpc":"2.0","method":"hello"}\', flush=True)\n'
-FORK_BOMB = f"{WAIT}sys.stdin.readline()\nwhile True:\n    try: os.fork()\n    except OSError: pass\n"
-ORPHANS = (
-    f"{WAIT}sys.stdin.readline()\n"
-    "for _ in range(40):\n"
-    "    if os.fork() == 0:\n"
-    "        if os.fork() == 0: time.sleep(600)\n"
-    "        os._exit(0)\n"
-    "    os.wait()\n"
-    "time.sleep(600)"
-)
 FEW = f"{WAIT}[os.fork() or time.sleep(600) for _ in range(3)]\nsys.stdin.readline()"
 SHARED = (
     f"import mmap\n{WAIT}sys.stdin.readline()\n"
@@ -38,47 +23,6 @@ SHARED = (
     "while True:\n"
     "    pieces.append(mmap.mmap(-1, 2**20)); pieces[-1].write(b'x' * 2**20)\n"
 )
-with_and_without_cgroups = pytest.mark.parametrize(
-    "options", [{}, {"find_cgroup": lambda: None}], ids=["cgroups", "no cgroups"]
-)
-
-
-@asynccontextmanager
-async def bounded(
-    code: str, effects: Effects, options: dict[str, Any]
-) -> AsyncIterator[tuple[StdioChannel, Inbox, int]]:
-    async with guarded(**options) as child_reaper:
-        inbox = Inbox()
-        channel = StdioChannel(
-            *("bounded", sys.executable, ("-I", "-S", "-c", code), {}, None, inbox.events.append, child_reaper),
-            effects=effects,
-            shutdown_steps=QUICK,
-        )
-        await channel.open(inbox)
-        await inbox.wait_frames(1)
-        assert channel.pid is not None
-        try:
-            yield channel, inbox, channel.pid
-        finally:
-            await channel.close()
-
-
-async def go(channel: StdioChannel) -> None:
-    assert channel._stdin is not None
-    await channel._stdin.write(b"go\n")
-
-
-@needs_kernel
-@with_and_without_cgroups
-@pytest.mark.requirement("S2/MCP-002")
-@pytest.mark.parametrize("code", [FORK_BOMB, ORPHANS], ids=["bomb", "orphans"])
-async def test_a_server_with_more_processes_than_its_bound_is_ended_whole(code: str, options: dict[str, Any]) -> None:
-    async with bounded(code, Effects(processes=20), options) as (channel, inbox, pid):
-        await go(channel)
-        failure = await inbox.wait_lost(10)
-        assert failure.kind is Kind.CONNECTION_LOST
-        assert "had more than 20 processes (effects.processes)" in failure.message
-        await until(lambda: group_members(pid) == [])
 
 
 @needs_kernel

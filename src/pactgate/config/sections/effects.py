@@ -66,7 +66,9 @@ class Effects(Section, frozen=True, kw_only=True):
     ] = None
     processes: Annotated[
         Annotated[int, Meta(ge=1, le=10000)] | None,
-        doc("Processes it may have at the same time, itself included; counted five times a second, ended beyond."),
+        doc(
+            "Processes it may have at the same time, itself included; the first one beyond is refused, and the server ended."
+        ),
     ] = None
     enforce: Annotated[bool, doc("Whether the kernel enforces this (Linux); `false` trusts the program.")] = True
     best_effort: Annotated[

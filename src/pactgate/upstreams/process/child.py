@@ -46,11 +46,12 @@ _NO_RETRY: Final = frozenset(
 
 
 class Launch(Struct, frozen=True):
-    """A program to start. `env` is its whole environment."""
+    """A program to start. `env` is its whole environment, `fds` are the descriptors it gets beside the standard three."""
 
     argv: tuple[str, ...]
     env: dict[str, str]
     cwd: str | None = None
+    fds: tuple[int, ...] = ()
 
 
 class ShutdownSteps(Struct, frozen=True):
@@ -132,6 +133,7 @@ class ChildProcess:
                 env=launch.env | {MARK_NAME: mark} if mark else launch.env,
                 cwd=launch.cwd,
                 close_fds=True,
+                pass_fds=launch.fds,
                 start_new_session=True,
             )
         except (OSError, ValueError) as problem:

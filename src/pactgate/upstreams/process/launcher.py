@@ -57,6 +57,7 @@ _RULE_PATH, _RULE_PORT = 1, 2
 _ASK_VERSION = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _SET_MODE_FILTER, _ACTION_AVAILABLE = 1, 2
+_NEW_LISTENER = 1 << 3
 
 _CAPABILITY_VERSION_3 = 0x20080522
 KEPT_CAPABILITIES: Final = sum(1 << bit for bit in (0, 1, 3, 4, 5, 6, 7, 10))
@@ -195,10 +196,38 @@ def _allow_path(kernel: _Kernel, ruleset: int, path: str, rights: int) -> None:
 # The seccomp filter.
 
 
-def _install_filter(kernel: _Kernel, numbers: SyscallNumbers, program: Sequence[Instruction]) -> None:
+def _install_filter(kernel: _Kernel, numbers: SyscallNumbers, program: Sequence[Instruction], *, flags: int = 0) -> int:
+    """With `_NEW_LISTENER`, returns the queue of the calls the filter asks about."""
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *one) for one in program))
     header = struct.pack("@HP", len(program), ctypes.addressof(code))
-    kernel(numbers.call["seccomp"], _SET_MODE_FILTER, 0, header)
+    return kernel(numbers.call["seccomp"], _SET_MODE_FILTER, flags, header)
+
+
+def _install_asking_filter(kernel: _Kernel, numbers: SyscallNumbers, program: Sequence[Instruction], end: int) -> bool:
+    """Also send the queue of the calls the filter asks about to the gateway, through this end of a socket.
+
+    Returns whether it could be done: one queue is all a process may have, and a container may have taken it.
+    """
+    import socket  # only a server with a bound of processes waits for it
+
+    with socket.socket(fileno=end) as gateway:
+        try:
+            queue = _install_filter(kernel, numbers, program, flags=_NEW_LISTENER)
+        except OSError:
+            return False
+        socket.send_fds(gateway, [b"forks"], [queue])
+        os.close(queue)
+        return True
+
+
+def _restrict_calls(
+    kernel: _Kernel, rules: Mapping[str, Any], numbers: SyscallNumbers, abi: int, secret: Sequence[int]
+) -> None:
+    def program(rules: Mapping[str, Any]) -> list[Instruction]:
+        return filter_program(rules, numbers, has_tcp_rules=abi >= ABI_TCP, secret=secret, pid=os.getpid())
+
+    if rules["forks"] < 0 or not _install_asking_filter(kernel, numbers, program(rules), rules["forks"]):
+        _install_filter(kernel, numbers, program({**rules, "forks": -1}))
 
 
 # Becoming the program.
@@ -239,7 +268,6 @@ def launch(rules: Mapping[str, Any], argv: Sequence[str]) -> NoReturn:
         _say(f"not enforced by this kernel: {', '.join(missing)}")
     secret = struct.unpack("=3Q", os.urandom(24))
     become = _becoming(kernel, argv, secret, numbers)
-    program = numbers and filter_program(rules, numbers, has_tcp_rules=abi >= ABI_TCP, secret=secret, pid=os.getpid())
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # our interpreter ignores them, and that would be inherited
         signal.signal(number, signal.SIG_DFL)
     try:
@@ -250,8 +278,8 @@ def launch(rules: Mapping[str, Any], argv: Sequence[str]) -> NoReturn:
             resource.setrlimit(resource.RLIMIT_DATA, (rules["memory"], rules["memory"]))
         if abi:
             restrict_files_ports_and_signals(kernel, rules, abi)
-        if numbers is not None and program is not None:
-            _install_filter(kernel, numbers, program)
+        if numbers is not None:
+            _restrict_calls(kernel, rules, numbers, abi, secret)
     except OSError as problem:
         raise LaunchError(f"the rules could not be applied: {problem.strerror}") from problem
     try:

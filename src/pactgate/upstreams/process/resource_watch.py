@@ -1,8 +1,9 @@
-"""Holds a confined server to its bounds of memory and processes: looks at its processes a few times a second, and reports an excess.
+"""Holds a confined server to its bounds of memory and processes: a few times a second it looks, and reports an excess.
 
 The launcher bounds the private memory of each process (RLIMIT_DATA); here all processes of the server are counted together. They are the
-members of its process group, which a confined process can't leave. Linux counts processes per user only (RLIMIT_NPROC), which would
-bound the gateway as well. Must not: end anything, or look at the processes of others longer than it takes to skip them.
+members of its process group, which a confined process can't leave. Their number is held by the `ForkGate`, before each fork; it is counted
+here as well for kernels that can't ask. Linux counts processes per user only (RLIMIT_NPROC), which would bound the gateway too. Must not: end
+anything, or look at the processes of others longer than it takes to skip them.
 """
 
 from __future__ import annotations
@@ -56,10 +57,9 @@ class ResourceWatch:
             self._on_excess(excess)
 
     def _excess(self) -> str | None:
-        found = self._members(self._pgid)
-        pids = group_members(self._pgid) if found is None else found
+        pids = living_processes(self._pgid, self._members)
         if self._processes and len(pids) > self._processes:
-            return f"had more than {self._processes} processes (effects.processes)"
+            return too_many_processes(self._processes)
         now = self._loop.time()
         if not self._memory or resident_bytes(pids) <= self._memory or now < self._measured_at + MEASURE_S:
             return None
@@ -67,6 +67,16 @@ class ResourceWatch:
         if own_bytes(pids) <= self._memory:
             return None
         return f"used more than {self._memory // 2**20} MiB of memory (effects.memory)"
+
+
+def too_many_processes(bound: int) -> str:
+    return f"had more than {bound} processes (effects.processes)"
+
+
+def living_processes(pgid: int, members: Callable[[int], Sequence[int] | None]) -> Sequence[int]:
+    """The processes of a server, from its cgroup or, where it has none, from /proc."""
+    found = members(pgid)
+    return group_members(pgid) if found is None else found
 
 
 def group_members(pgid: int) -> list[int]:

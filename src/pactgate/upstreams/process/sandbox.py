@@ -69,7 +69,7 @@ class SandboxSupport(Struct, frozen=True):
 class SandboxRules(Struct, frozen=True):
     """What the launcher is told. Every list names all that is allowed. `lists` is about folders that may be listed, but not read.
 
-    `memory` is in bytes; 0 is no bound.
+    `memory` is in bytes; 0 is no bound. `forks` is the launcher's end of the socket of a `ForkGate`, or -1.
     """
 
     lists: tuple[str, ...] = ()
@@ -82,6 +82,7 @@ class SandboxRules(Struct, frozen=True):
     sockets: bool = False
     devices: tuple[str, ...] = ()
     memory: int = 0
+    forks: int = -1
     best_effort: bool = False
 
 
@@ -162,11 +163,17 @@ def command_line(rules: SandboxRules, program: Executable) -> tuple[str, ...]:
 
 
 def confine(
-    launch: Launch, effects: Effects, *, private: Sequence[str] = (), ask: Callable[[], SandboxSupport] = probe
+    launch: Launch,
+    effects: Effects,
+    *,
+    private: Sequence[str] = (),
+    forks: int = -1,
+    ask: Callable[[], SandboxSupport] = probe,
 ) -> SandboxedLaunch:
     """The same program, started through the launcher. Raises SpawnError if it does not exist or its rules can't be enforced.
 
-    `private` are files and folders of the gateway that are not opened, unless `effects` itself names them.
+    `private` are files and folders of the gateway that are not opened, unless `effects` itself names them. `forks` is the launcher's end
+    of a `ForkGate`.
     """
     if not effects.enforce:
         return SandboxedLaunch(launch, DECLARED)
@@ -184,8 +191,9 @@ def confine(
             "`effects.bestEffort` to start it with what can be enforced, or `effects.enforce` to false to trust it",
             permanent=True,
         )
-    rules = msgspec.structs.replace(rules, read=tuple(filter(_is_here, rules.read)))
-    return SandboxedLaunch(Launch(command_line(rules, program), launch.env, launch.cwd), level_of(rules, support))
+    rules = msgspec.structs.replace(rules, read=tuple(filter(_is_here, rules.read)), forks=forks)
+    confined = Launch(command_line(rules, program), launch.env, launch.cwd, (forks,) if forks >= 0 else ())
+    return SandboxedLaunch(confined, level_of(rules, support))
 
 
 def opened_for_itself(launch: Launch, private: Sequence[str]) -> tuple[str, ...]:

@@ -36,8 +36,9 @@ from pactgate.upstreams.process.child import (
     signal_name,
 )
 from pactgate.upstreams.process.child_reaper import ChildReaper
+from pactgate.upstreams.process.fork_gate import ForkGate
 from pactgate.upstreams.process.pipes import READ_BYTES, PipeReader, PipeWriter
-from pactgate.upstreams.process.resource_watch import ResourceWatch
+from pactgate.upstreams.process.resource_watch import ResourceWatch, living_processes, too_many_processes
 
 UNASKED_IN_A_TURN: Final = 16
 BITE_BYTES: Final = 4096
@@ -126,6 +127,7 @@ class StdioChannel:
         self._readers: tuple[PipeReader, ...] = ()
         self._last_call: asyncio.TimerHandle | None = None
         self._resource_watch: ResourceWatch | None = None
+        self._fork_gate: ForkGate | None = None
         self._stderr = bytearray()
         self._is_settled = False
         self._is_output_new = False
@@ -151,6 +153,7 @@ class StdioChannel:
         try:
             child = ChildProcess.spawn(self._confined(), self._on_exit, guard=self._child_reaper)
         except SpawnError as problem:
+            self._release()
             raise GatewayFailure(
                 Kind.CONNECTION_FAILED,
                 f"{self._server} could not be started: {problem}",
@@ -178,11 +181,20 @@ class StdioChannel:
         # Imported here: it needs ctypes, and most servers declare nothing.
         from pactgate.upstreams.process.sandbox import confine
 
-        confined = confine(self._launch, self._effects, private=self._private_paths)
+        forks = -1
+        if self._effects.enforce and self._effects.processes:
+            bound = self._effects.processes
+            self._fork_gate = ForkGate(
+                bound, count=self._count_processes, on_excess=lambda: self._on_excess(too_many_processes(bound))
+            )
+            forks = self._fork_gate.launcher_fd
+        confined = confine(self._launch, self._effects, private=self._private_paths, forks=forks)
         self.sandbox_level = confined.level
         return confined.launch
 
     def _watch_resources(self, pid: int) -> None:
+        if self._fork_gate is not None:
+            self._fork_gate.start()
         effects = self._effects
         if effects is None or not effects.enforce or not (effects.memory or effects.processes):
             return
@@ -191,8 +203,15 @@ class StdioChannel:
             memory=effects.memory_bytes,
             processes=effects.processes or 0,
             members=self._child_reaper.members,
-            on_excess=lambda excess: self._lose(self._failure(Kind.CONNECTION_LOST, f"{excess} and was ended")),
+            on_excess=self._on_excess,
         )
+
+    def _count_processes(self) -> int:
+        assert self._child is not None
+        return len(living_processes(self._child.pid, self._child_reaper.members))
+
+    def _on_excess(self, excess: str) -> None:
+        self._lose(self._failure(Kind.CONNECTION_LOST, f"{excess} and was ended"))
 
     def settle(self, era: Era, version: str) -> None:
         """Lines carry nothing beside the message."""
@@ -323,6 +342,8 @@ class StdioChannel:
             self._last_call = None
         if self._resource_watch is not None:
             self._resource_watch.stop()
+        if self._fork_gate is not None:
+            self._fork_gate.stop()
         if self._stdin is not None:
             self._stdin.close()
         for reader in self._readers:

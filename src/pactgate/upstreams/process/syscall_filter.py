@@ -19,6 +19,8 @@ DENY: Final = ERRNO | errno.EACCES
 DENY_NEVER: Final = ERRNO | errno.EPERM
 """For calls that no declaration allows."""
 NO_SUCH_CALL: Final = ERRNO | errno.ENOSYS
+ASK: Final = 0x7FC00000
+"""Hands the call to whoever holds the filter's queue (`fork_gate.py`), who answers it."""
 
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 _SOCK_STREAM, _SOCK_DGRAM, _SOCK_TYPE_MASK = 1, 2, 0xF
@@ -28,6 +30,7 @@ _MFD_NOEXEC_SEAL = 8
 _X32 = 0x40000000
 _PRIO_PROCESS, _IOPRIO_WHO_PROCESS = 0, 1
 _CLONE_NAMESPACES: Final = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+_CLONE_THREAD: Final = 0x00010000
 _CLONE_NEWTIME: Final = 0x80
 """Only for unshare: in the flags of clone, these bits are the signal of exit."""
 
@@ -49,6 +52,8 @@ _ORDINARY: Final[_Numbers] = {
     "capset": (126, 91),
     "clone": (56, 220),
     "clone3": (435, 435),
+    "fork": (57, None),
+    "vfork": (58, None),
     "unshare": (272, 97),
 }
 """Calls that the filter or the launcher looks at one by one."""
@@ -233,7 +238,7 @@ def _on_call(number: int, body: Sequence[Instruction]) -> list[Instruction]:
     return [_equal(number, 0, len(body)), *body]
 
 
-def _deny(numbers: Iterable[int], answer: int) -> list[Instruction]:
+def _answer_all(numbers: Iterable[int], answer: int) -> list[Instruction]:
     return [one for number in numbers for one in _on_call(number, [_answer(answer)])]
 
 
@@ -278,35 +283,42 @@ def filter_program(
     program = [_load(4), _equal(numbers.audit, 1, 0), _answer(KILL_PROCESS), _load(0)]
     if numbers is SYSCALL_NUMBERS["x86_64"]:
         program += [(0x35, 0, 1, _X32), _answer(NO_SUCH_CALL)]
-    program += [*_deny(numbers.never, DENY_NEVER), *_about_processes(call, pid)]
+    program += [*_answer_all(numbers.never, DENY_NEVER), *_about_processes(call, pid, asks=rules["forks"] >= 0)]
     has_tcp = has_tcp_rules or bool(rules["connect"] or rules["bind"])  # else no rule holds ports, and none is needed
     program += _on_call(call["socket"], _socket_body(tcp=has_tcp, more=rules["sockets"]))
     for name, place in _SENDS.items():  # connects without connect(), which is where Landlock looks
         body = [_argument(place), _any_bit(_MSG_FASTOPEN, 0, 1), _answer(DENY), _answer(ALLOW)]
         program += _on_call(call[name], body)
     if not rules["bind"]:
-        program += _deny([call["listen"]], DENY)  # without bind() it takes a free port, and Landlock does not look
+        # Without bind() it takes a free port, and Landlock does not look.
+        program += _answer_all([call["listen"]], DENY)
     if not rules["sockets"]:
         # A pair of datagram sockets can send to any other Unix socket; a pair of streams only to each other.
         body = [_argument(1), (0x54, 0, 0, _SOCK_TYPE_MASK), _equal(_SOCK_STREAM, 1, 0), _answer(DENY), _answer(ALLOW)]
         program += _on_call(call["socketpair"], body)
     if not rules["write"]:
-        program += _deny(numbers.metadata, DENY)
+        program += _answer_all(numbers.metadata, DENY)
     if rules["memory"]:
-        program += _deny([call["memfd_create"]], DENY)  # memory in a file that no process need have mapped
+        program += _answer_all([call["memfd_create"]], DENY)  # memory in a file that no process need have mapped
     return [*program, *_about_programs(rules, call, secret), _answer(ALLOW)]
 
 
-def _about_processes(call: Mapping[str, int], pid: int) -> list[Instruction]:
-    """Limits, priorities and scheduling of the caller alone; no namespaces.
+def _about_processes(call: Mapping[str, int], pid: int, *, asks: bool) -> list[Instruction]:
+    """Limits, priorities and scheduling of the caller alone; no namespaces. `asks`: somebody counts its processes.
 
     A process number is 32 bits wide to the kernel, so the low half of the argument decides. clone3 has its flags in memory, where a filter
     can't look: C libraries that are told it does not exist use clone.
     """
     allow, deny = [_answer(ALLOW)], [_answer(DENY_NEVER)]
-    program = _deny([call["clone3"]], NO_SUCH_CALL)
-    for name, flags in (("clone", _CLONE_NAMESPACES), ("unshare", _CLONE_NAMESPACES | _CLONE_NEWTIME)):
-        program += _on_call(call[name], [_argument(0), _any_bit(flags, 0, 1), *deny, *allow])
+    program = _answer_all([call["clone3"]], NO_SUCH_CALL)
+    new_process = [_any_bit(_CLONE_THREAD, 1, 0), _answer(ASK), *allow] if asks else allow
+    for name, flags, body in (
+        ("clone", _CLONE_NAMESPACES, new_process),
+        ("unshare", _CLONE_NAMESPACES | _CLONE_NEWTIME, allow),
+    ):
+        program += _on_call(call[name], [_argument(0), _any_bit(flags, 0, 1), *deny, *body])
+    if asks:
+        program += _answer_all([call[name] for name in ("fork", "vfork") if name in call], ASK)
     for name in _ON_ONESELF:
         program += _on_call(call[name], [*_one_of([_argument(0)], [0, pid], allow), *deny])
     for name, kind in (("setpriority", _PRIO_PROCESS), ("ioprio_set", _IOPRIO_WHO_PROCESS)):
@@ -321,4 +333,4 @@ def _about_programs(rules: Mapping[str, Any], call: Mapping[str, int], secret: S
     if rules["run"] == "listed":  # files are Landlock's; memory that can be executed has no path it could look at
         sealed = [_argument(1), _any_bit(_MFD_NOEXEC_SEAL, 1, 0), _answer(DENY), _answer(ALLOW)]
         return _on_call(call["memfd_create"], sealed)
-    return [*_deny([call["execveat"]], DENY), *_on_call(call["execve"], _secret_body(secret))]
+    return [*_answer_all([call["execveat"]], DENY), *_on_call(call["execve"], _secret_body(secret))]
