@@ -263,12 +263,14 @@ class Holdings:
 async def test_a_reaper_holds_nothing_of_ours_but_the_read_end_of_its_pipe() -> None:
     async with guarded() as child_reaper:
         child_reaper.start()
+        given = f"PATH={os.defpath}\0".encode()
+        await until(lambda: Holdings(child_reaper.pid).environment == given)  # no longer the gateway's own copy
         await until(lambda: Holdings(child_reaper.pid).descriptors.keys() == {"0", "1", "2"})  # its program is loaded
         held = Holdings(child_reaper.pid)
         assert held.descriptors["0"].startswith("pipe:")
         assert held.descriptors["1"] == held.descriptors["2"] == "/dev/null"
         assert held.directory == "/"
-        assert held.environment == f"PATH={os.defpath}\0".encode()
+        assert held.environment == given
 
 
 async def test_a_child_does_not_hold_the_reapers_pipe() -> None:
