@@ -20,8 +20,9 @@ from pactgate.config.problems import (
     show,
 )
 
-BLANK: Final = re.compile(r"(?:[ \t\r\n]++|//[^\r\n]*+|/\*.*?\*/)*+", re.DOTALL)
-_STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+# The outer groups are not possessive: Python before 3.11.5 does not go back to where the last try of such a group began.
+BLANK: Final = re.compile(r"(?:[ \t\r\n]++|//[^\r\n]*+|/\*.*?\*/)*", re.DOTALL)
+_STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*')
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<rest>(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)(?![\w.+-])")
 _WORD: Final = re.compile(r"[A-Za-z_$][\w$-]*")
 _WORDS: Final = {"true": True, "false": False, "null": None}
