@@ -121,22 +121,20 @@ class Gateway(NamedTuple):
 
 
 class Neighbour(threading.Thread):
-    """A client that makes one small call after the other, and remembers the slowest."""
+    """A client that makes one small call after the other, and remembers how long each took."""
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__()
         self._gateway = gateway
         self._is_stopped = threading.Event()
-        self.slowest_s = 0.0
-        self.calls = 0
+        self.took_s: list[float] = []
 
     def run(self) -> None:
         while not self._is_stopped.wait(0.01):
             started = time.monotonic()
             status, _ = self._gateway.call(NEIGHBOUR, SMALL_CALL)
             assert status == 200
-            self.slowest_s = max(self.slowest_s, time.monotonic() - started)
-            self.calls += 1
+            self.took_s.append(time.monotonic() - started)
 
     def stop(self) -> None:
         self._is_stopped.set()
@@ -167,7 +165,7 @@ def refuse_twenty(gateway: Gateway, first: int) -> Neighbour:
             assert gateway.call(token_of(number), body)[0] == 400
     finally:
         neighbour.stop()
-    assert neighbour.calls >= REQUESTS // 2
+    assert len(neighbour.took_s) >= REQUESTS // 2
     return neighbour
 
 
@@ -175,14 +173,13 @@ def test_twenty_refused_requests_leave_no_memory(gateway: Gateway) -> None:
     before = gateway.resident_bytes()
     neighbour = refuse_twenty(gateway, 0)
     grown = gateway.resident_bytes() - before
-    print(f"grown {grown >> 20} MiB, slowest of {neighbour.calls} calls {neighbour.slowest_s:.3f} s")
+    print(f"grown {grown >> 20} MiB, slowest of {len(neighbour.took_s)} calls {max(neighbour.took_s):.3f} s")
     assert grown <= MAX_GROWTH_BYTES
-    assert neighbour.slowest_s < 4 * MAX_NEIGHBOUR_S  # on a machine that does other things as well
 
 
 @pytest.mark.timing
 def test_twenty_refused_requests_delay_nobody(gateway: Gateway) -> None:
-    assert refuse_twenty(gateway, REQUESTS).slowest_s < MAX_NEIGHBOUR_S
+    assert max(refuse_twenty(gateway, REQUESTS).took_s) < MAX_NEIGHBOUR_S
 
 
 @pytest.mark.parametrize("shape", SHAPES)
