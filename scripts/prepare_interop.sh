@@ -6,13 +6,12 @@
 #   .tools/openapi      OpenAPI documents of real APIs, from npm packages
 #   .tools/node         the TypeScript clients, the inspector and servers from npm, with a Node.js >= 22 as .tools/node/node
 #   .tools/identity     an OpenID provider from npm, and what drives a browser (the console, `make interop-keycloak`)
-#   prometheus          the Debian package with Prometheus and promtool, from apt-get where this runs as root
 #   .tools/conformance  the official conformance suite, which runs on that Node.js
 #   .tools/console      what builds the bundle of the console
 #   .tools/deploy       what checks the Containerfile and the manifests of Kubernetes: hadolint, kubernetes-validate
 #   .tools/bin/helm     from the Go module proxy, where there is a Go; built once
-# redis-server and nginx, with which several gateways are tested, and chromium, for the console, are packages of the system: as root on Debian they are installed,
-# elsewhere it is said what is missing.
+# redis-server and nginx, with which several gateways are tested, chromium, for the console, and prometheus, with promtool, are packages of the
+# system: as root on Debian they are installed, elsewhere it is said what is missing.
 # Committed files pin versions and hashes. A part that is there already is not fetched again. A part that can't be fetched is
 # reported with the tests that can't run; with CI=true that is a failure. Every step is bounded in time. An argument names the only
 # part that is wanted.
@@ -81,41 +80,38 @@ node_packages() { # FOLDER LOCK LOCK_OF_NODE_ITSELF
     is_new_enough "$1/node"
 }
 
+install_packages() { # PACKAGE...; a new machine may know no packages yet, and another install may be running
+    local apt=(apt-get --yes -o DPkg::Lock::Timeout=240)
+    # Debian starts a server when it is installed; the tests start their own.
+    export RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive
+    bounded "${apt[@]}" install --no-install-recommends "$@" ||
+        { bounded "${apt[@]}" update && bounded "${apt[@]}" install --no-install-recommends "$@"; }
+}
+
 system_programs() { # PROGRAM:PACKAGE...: each is there, or installed where that is possible, or reported
     local missing=() one
     for one in "$@"; do command -v "${one%%:*}" >/dev/null || missing+=("${one##*:}"); done
     if [ ${#missing[@]} = 0 ]; then return 0; fi
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null &&
-        bounded apt-get install --yes --no-install-recommends "${missing[@]}" >.tools/system.log 2>&1; then return 0; fi
-    printf '\n*** interop: install these packages: %s\n*** NOT RUN: several gateways behind nginx with a Redis, or the console in a browser\n\n' \
-        "${missing[*]}" >&2
+        install_packages "${missing[@]}" >.tools/system.log 2>&1; then return 0; fi
+    printf '\n*** interop: install these packages: %s\n*** NOT RUN: %s\n\n' "${missing[*]}" \
+        "several gateways behind nginx with a Redis, the console in a browser, the lint of metrics, alert rules and dashboard" >&2
     return 1
 }
 
 readonly HELM=helm.sh/helm/v3/cmd/helm@v3.19.0
+readonly HELM_LIMIT_S=1200 # four minutes of one core, beside everything else
 helm() {
     if [ -x .tools/bin/helm ] || type -P helm >/dev/null; then return 0; fi
-    if command -v go >/dev/null && GOBIN=$PWD/.tools/bin bounded nice go install "$HELM" >.tools/helm.log 2>&1; then return 0; fi
+    if command -v go >/dev/null && GOBIN=$PWD/.tools/bin timeout "$HELM_LIMIT_S" go install "$HELM" >.tools/helm.log 2>&1; then return 0; fi
     printf '\n*** interop: helm is not there and can not be built\n*** NOT RUN: the chart\n\n' >&2
-    return 1
-}
-
-prometheus_package() { # Debian starts the server when it is installed; the tests start one of their own
-    if command -v promtool >/dev/null && command -v prometheus >/dev/null; then return 0; fi
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null &&
-        RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive bounded apt-get install --yes --no-install-recommends prometheus >.tools/prometheus.log 2>&1; then
-        return 0
-    fi
-    printf '\n*** interop: there is no promtool; install the package prometheus (Debian: apt-get install prometheus).\n*** NOT RUN: %s\n\n' \
-        "the lint of the metrics, the tests of the alert rules, the queries of the dashboard" >&2
     return 1
 }
 
 mkdir -p .tools
 parts=()
 if [ -z "$ONLY" ]; then
-    system_programs redis-server:redis-server nginx:nginx-light chromium:chromium & parts+=($!)
-    prometheus_package & parts+=($!)
+    system_programs redis-server:redis-server nginx:nginx-light chromium:chromium promtool:prometheus & parts+=($!)
     helm & parts+=($!)
 fi
 prepare mcp1 python_packages "LangChain as a client, the mcp 1.x client, and every pairing with a legacy-only upstream built on it" \
