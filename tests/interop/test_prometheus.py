@@ -185,10 +185,10 @@ def test_the_dashboard_tells_a_slow_server_a_full_queue_and_a_slow_gate_apart(pr
 
 def test_top_tells_them_apart_too(served: Served) -> None:
     rows = {row["server"]: row for row in json.loads(served.run("top", "--once", "--json").stdout)}
-    slow, busy, equal = rows["slow"], rows["busy"], rows["equal"]
-    assert slow["server_ms"] > 100 > slow["queue_ms"]
-    assert busy["queue_ms"] > busy["server_ms"]
-    assert equal["gates_ms"] > 1 > slow["gates_ms"]
+    parts = ("server_ms", "queue_ms", "gates_ms")
+    where = {name: max(parts, key=rows[name].__getitem__) for name in ("slow", "busy")}
+    assert where == {"slow": "server_ms", "busy": "queue_ms"}
+    assert rows["equal"]["gates_ms"] > 1 > rows["slow"]["gates_ms"]
 
 
 def test_a_bucket_leads_to_its_trace(served: Served, prometheus: Prometheus) -> None:
