@@ -38,6 +38,23 @@ def test_everything_in_the_cgroup_of_a_child_ends_at_once_and_the_cgroup_is_remo
     assert not os.path.exists(os.path.join(str(parent), NAME))
 
 
+@needs_cgroup
+def test_what_a_child_started_before_it_was_moved_is_moved_with_it() -> None:
+    cgroups = ChildCgroups(NAME, parent=own_cgroup())
+    script = "sleep 600 & (sleep 600 & exec sleep 600) & wait"
+    with (
+        subprocess.Popen(["sh", "-c", script], start_new_session=True) as child,
+        subprocess.Popen(["sleep", "600"], start_new_session=True) as orphan,
+    ):
+        eventually_blocking(lambda: len(cgroup._descendants_of(child.pid)) == 3)
+        cgroups.add(child.pid, orphans=lambda: [orphan.pid])
+        assert len(cgroups.members(child.pid) or ()) == 5
+        cgroups.kill(child.pid)
+        assert (child.wait(5), orphan.wait(5)) == (-9, -9)
+    eventually_blocking(lambda: cgroups.members(child.pid) == [])
+    cgroups.close()
+
+
 def test_without_a_cgroup_every_step_is_without_effect() -> None:
     cgroups = ChildCgroups(NAME, parent=None)
     cgroups.add(1)

@@ -34,6 +34,9 @@ class AdoptedProcesses:
         """Reap the dead, and remember the living, while no server is ending: any server may have left them."""
         self._standing = set(_living_orphans(known))
 
+    def living(self, known: Collection[int]) -> list[int]:
+        return _living_orphans(known)
+
     def end_new(self, known: Collection[int]) -> bool:
         """End the orphans that were not there at the last `note`. Returns whether there were any: their children come next."""
         return _kill(pid for pid in _living_orphans(known) if pid not in self._standing)
@@ -56,7 +59,11 @@ def _living_orphans(known: Collection[int]) -> list[int]:
     Every server leads a session, so none of its descendants is in the session of the gateway.
     """
     ours = os.getsid(0)
-    return [pid for pid in _children() if pid not in known and _session(pid) not in (ours, 0) and not _is_reaped(pid)]
+    return [
+        pid
+        for pid in children_of(os.getpid())
+        if pid not in known and _session(pid) not in (ours, 0) and not _is_reaped(pid)
+    ]
 
 
 def _session(pid: int) -> int:
@@ -74,12 +81,12 @@ def _is_reaped(pid: int) -> bool:
         return True
 
 
-def _children() -> list[int]:
-    """The children of all threads of this process."""
+def children_of(pid: int) -> list[int]:
+    """The children of all threads of a process."""
     found: list[int] = []
     with suppress(OSError):
-        for thread in os.listdir("/proc/self/task"):
-            with suppress(OSError), open(f"/proc/self/task/{thread}/children", "rb") as file:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
                 found += map(int, file.read().split())
     return found
 

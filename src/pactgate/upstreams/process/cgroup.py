@@ -8,11 +8,19 @@ Must not: touch a cgroup the gateway did not make, or fail where there are none:
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
+from pactgate.upstreams.process.adopted import children_of
+
 DELEGATED: Final = ("user.delegate", "trusted.delegate")
 """The attributes by which systemd marks a cgroup it leaves to somebody else."""
+
+MAX_ROUNDS: Final = 8
+"""How often processes are looked for that were started before their parent was moved; each round is quicker than a fork."""
+MAX_STRAYS: Final = 256
+"""More are not looked for: a server has a few milliseconds to start them."""
 
 
 class ChildCgroups:
@@ -31,13 +39,24 @@ class ChildCgroups:
         if not os.path.exists(os.path.join(folder, "cgroup.kill")):  # Linux before 5.14
             self.close()
 
-    def add(self, pid: int) -> None:
-        """Move a child that was just started into a cgroup of its own."""
+    def add(self, pid: int, *, orphans: Callable[[], Iterable[int]] = tuple) -> None:
+        """Move a child that was just started into a cgroup of its own, and with it what it has started meanwhile.
+
+        The kernel waits up to 20 ms before a move, longer on a loaded machine: time enough to detach. `orphans` are processes that may be
+        this child's; those that are in a cgroup of ours stay there.
+        """
         if self.folder is None:
             return
         with suppress(OSError):  # no room for more cgroups, or the child has ended: its group is ended all the same
             os.mkdir(self._of(pid))
-            _write(os.path.join(self._of(pid), "cgroup.procs"), pid)
+            self._move(pid, pid)
+        for _ in range(MAX_ROUNDS):
+            strays = [one for one in (*_descendants_of(pid), *orphans()) if not self._has(one)]
+            if not strays:
+                return
+            for stray in strays:
+                with suppress(OSError):
+                    self._move(stray, pid)
 
     def members(self, pid: int) -> list[int] | None:
         """The processes in the cgroup of a child; None if it has none."""
@@ -72,9 +91,30 @@ class ChildCgroups:
                 os.rmdir(self.folder)
             self.folder = None
 
+    def _move(self, pid: int, child: int) -> None:
+        _write(os.path.join(self._of(child), "cgroup.procs"), pid)
+
+    def _has(self, pid: int) -> bool:
+        """Whether a process is in a cgroup of ours, or gone."""
+        assert self.folder is not None
+        try:
+            with open(f"/proc/{pid}/cgroup", encoding="utf-8") as file:
+                return f"/{os.path.basename(self.folder)}/" in file.read()
+        except OSError:
+            return True
+
     def _of(self, pid: int) -> str:
         assert self.folder is not None
         return os.path.join(self.folder, str(pid))
+
+
+def _descendants_of(pid: int) -> list[int]:
+    found = [pid]
+    for one in found:  # it grows on the way
+        if len(found) > MAX_STRAYS:
+            break
+        found += children_of(one)
+    return found[1:]
 
 
 def own_cgroup() -> str | None:

@@ -143,7 +143,7 @@ class ChildReaper:
         else:
             self._tell(b"+%d\n" % pgid)
         if self._cgroups is not None:
-            self._cgroups.add(pgid)
+            self._cgroups.add(pgid, orphans=self._orphans)
 
     def members(self, pgid: int) -> list[int] | None:
         """The processes of a child, if it is in a cgroup."""
@@ -203,6 +203,9 @@ class ChildReaper:
         if self._sweep is None:
             self._adopted.note(self._known())
         self._note = asyncio.get_running_loop().call_later(NOTE_S, self._note_orphans)
+
+    def _orphans(self) -> list[int]:
+        return [] if self._adopted is None else self._adopted.living(self._known())
 
     def _known(self) -> set[int]:
         return {*self._groups, *([self._child.pid] if self._child is not None else [])}
