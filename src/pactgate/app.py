@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import replace
-
 from pactgate import __version__
+from pactgate.admission import Admission
 from pactgate.audit.audit_log import AuditLog
 from pactgate.audit.call_history import CallHistory
 from pactgate.capture.recorders import GatewayRecorders
@@ -32,8 +29,7 @@ from pactgate.catalog.views import View
 from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.persist import keep
-from pactgate.config.sections.listen import OFF, ListenSection
-from pactgate.config.sections.oauth import provider_urls
+from pactgate.config.sections.listen import ListenSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
@@ -41,16 +37,13 @@ from pactgate.core.fault_barrier import FaultBarrier, Listeners
 from pactgate.core.masking import Mask
 from pactgate.core.principal import Principal
 from pactgate.core.values import Caller
-from pactgate.inbound.auth import Guard, credentials_of
 from pactgate.inbound.call_stream import CallStreams
 from pactgate.inbound.console import Console
 from pactgate.inbound.console_sessions import ConsoleSessions
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
-from pactgate.inbound.key_watch import KeyWatch
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.inbound.stdio_frontend import serve_stdio
-from pactgate.inbound.unix_socket import local_user
 from pactgate.library import Library
 from pactgate.pipeline import status
 from pactgate.pipeline.change_notifications import ChangeNotifications
@@ -107,15 +100,12 @@ from pactgate.telemetry.server_logs import ServerLogs
 from pactgate.telemetry.snapshot import GatewaySnapshot, Gauge
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.http.documents import DocumentClient
 from pactgate.upstreams.http.pool import PoolLimits
 from pactgate.upstreams.oauth.server_grant import ServerGrant, server_grant
 from pactgate.upstreams.process.child_reaper import ChildReaper
 
 if TYPE_CHECKING:
-    from pactgate.inbound.oauth.access_tokens import AccessTokens
-    from pactgate.telemetry.otlp_exporter import OtlpExporter
-    from pactgate.telemetry.tracing import Tracer
+    from pactgate.telemetry.trace_export import TraceExport
 
 NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
@@ -159,8 +149,6 @@ class Gateway:
     def __init__(self, config: Config, emit: Emit, *, owns_process: bool = False) -> None:
         """`owns_process`: nothing else runs in this process, so orphans of the servers may be adopted and ended."""
         self.config = config
-        self.generated_token: str | None = None
-        """Made when the address can be reached from elsewhere and the configuration names no token."""
         self.address: str | None = None
         self._listeners = Listeners()
         self._emit = self._listeners.emit
@@ -197,10 +185,10 @@ class Gateway:
         # Slots of calls are shared fairly between clients, connections come first come, first served: so slots have to run out first,
         # also where several servers are at one origin.
         self._client = HttpClient(PoolLimits(max_open=max(PoolLimits().max_open, config.limits.max_in_flight)))
-        self._tracer, self._exporter = self._tracing(config)
+        self._traces = self._trace_export()
         self._listeners.add("metrics", self.metrics.emit)
-        if self._tracer is not None:
-            self._listeners.add("traces", self._tracer.emit)
+        if self._traces is not None:
+            self._listeners.add("traces", self._traces.tracer.emit)
         self._listeners.add("log", self._log.emit)
         self._listeners.add("call history", self.stories.emit)
         if self._audit is not None:
@@ -214,12 +202,8 @@ class Gateway:
         self._grants: dict[str, ServerGrant] = {}
         self._child_reaper = ChildReaper(adopts=owns_process)
         self._http: HttpServer | None = None
-        self._bound: tuple[str, int | None] = config.listen.host, config.listen.tcp_port
-        self._keys: KeyWatch | None = None
-        self._users = partial(local_user, config.listen.socket_mode)
-        self._is_anonymous = config.allows_anonymous
+        self._admission = Admission(config, self._client, self._emit, on_keys=partial(self._overload.share, True))
         self._frontend: HttpFrontend | None = None
-        self._access_tokens: AccessTokens | None = None
         self._console_sessions: ConsoleSessions | None = None
         self.configuration = LiveConfiguration(
             lambda: self.config,
@@ -333,7 +317,7 @@ class Gateway:
             mask=lambda: self._mask,
             audit=self._audit,
             rates=self._rates,
-            tracer=self._tracer,
+            tracer=None if self._traces is None else self._traces.tracer,
             on_notice=self.bridge.notice,
         )
 
@@ -342,8 +326,8 @@ class Gateway:
     async def start(self, *, connects: bool = True) -> None:
         """Without `connects`, the servers are started for the client of `serve_stdio`, when it has said what it offers."""
         await self.open_audit()
-        if self._exporter is not None:
-            self._exporter.start()
+        if self._traces is not None:
+            self._traces.start()
         if self._credentials is not None:
             self._credentials.check()
         if self._sign_in_watch is not None:
@@ -359,13 +343,13 @@ class Gateway:
         await self.open_audit()
         self.open_keys()
         listen = self.config.listen
-        if self.config.needs_token:
-            self.generated_token = secrets.token_urlsafe(32)
-            self._know([self.generated_token])
+        token = self._admission.make_token()
+        if token is not None:
+            self._know([token])
         console = self._console() if self.config.has_console else None
         self._frontend = frontend = HttpFrontend(
             self.kernel,
-            self._guard(self.config, *self._bound),
+            self._admission.first_guard(self._console_sessions),
             reach=self.connections,
             snapshot=self.snapshot,
             metrics=self.facts.render_metrics,
@@ -386,10 +370,8 @@ class Gateway:
         self._http = HttpServer(frontend.handle, limits, self._emit, frontend.admit)
         frontend.exchanges = self._http.exchanges
         frontend.on_gone = self._forget
-        self.address = await self._listen(self._http, listen)
-        frontend.replace_guard(self._guard(self.config, *self._bound))
-        if self._keys is not None:
-            self._keys.start()
+        self.address, port = await self._listen(self._http, listen)
+        self._admission.watch(frontend, port)
         self._emit(GatewayStarted(self.address, len(self.connections.servers)))
         return self.address
 
@@ -415,25 +397,29 @@ class Gateway:
             return None
         return f"{self.address}/console/#code={self._console_sessions.code}"
 
-    async def _listen(self, server: HttpServer, listen: ListenSection) -> str:
+    async def _listen(self, server: HttpServer, listen: ListenSection) -> tuple[str, int | None]:
+        """The address and the port of what was opened."""
         if listen.socket is not None:
             await server.listen_locally(listen.socket, listen.socket_mode)
         if listen.tcp_port is None:
-            return f"unix:{listen.socket}"
+            return f"unix:{listen.socket}", None
         if listen.tls is None:
             host, port = await server.listen(listen.host, listen.tcp_port, reuse_port=listen.reuse_port)
         else:
             host, port = await server.listen_tls(
                 listen.host, listen.tcp_port, listen.tls.files(), reuse_port=listen.reuse_port
             )
-        self._bound = listen.host, port
         shown = f"[{host}]" if ":" in host else host
-        return f"{'http' if listen.tls is None else 'https'}://{shown}:{port}"
+        return f"{'http' if listen.tls is None else 'https'}://{shown}:{port}", port
 
     def open_keys(self) -> None:
         """Read the file of API keys, where there may be one; nothing is served before. Raises GatewayFailure."""
-        if self._keys is None and self.config.key_file is not None:
-            self._keys = KeyWatch(self.config.key_file, self._keys_changed, self._emit)
+        self._admission.open_keys()
+
+    @property
+    def generated_token(self) -> str | None:
+        """Made when the address can be reached from elsewhere and the configuration names no token."""
+        return self._admission.generated_token
 
     async def open_audit(self) -> None:
         """Take hold of the audit log, where there is one; nothing is served before. Raises GatewayFailure."""
@@ -478,10 +464,7 @@ class Gateway:
         await self._replicas.close()
         if self._frontend is not None:
             self._frontend.close()
-        if self._keys is not None:
-            await self._keys.close()
-        if self._access_tokens is not None:
-            self._access_tokens.close()
+        await self._admission.close()
         await self.configuration.close()
         await self.bridge.close()
         if self._sign_in_watch is not None:
@@ -492,8 +475,8 @@ class Gateway:
         self._timeouts.close()
         await self._housekeeping.stop()
         self._pages.clear()
-        if self._exporter is not None:
-            await self._exporter.stop()
+        if self._traces is not None:
+            await self._traces.stop()
         await self._client.close()
         await self._private_client.close()
         await self._child_reaper.close()
@@ -527,10 +510,9 @@ class Gateway:
     async def _apply(self, config: Config) -> ServerChanges:
         before, self.config = self.config, config
         self._know(config.secrets)
-        if self._frontend is not None and (config.auth, config.listen) != (before.auth, before.listen):
-            self._frontend.replace_guard(self._guard(config, *self._bound))
-            if config.auth != before.auth:
-                await self._replicas.rights_removed()
+        self._admission.apply(config)
+        if self._frontend is not None and config.auth != before.auth:
+            await self._replicas.rights_removed()
         self.policies = PolicyTable(config, self._encoded_info)
         if permission_settings(config) != permission_settings(before):
             self._permissions = Permissions(config) if config.permissions else None
@@ -575,18 +557,7 @@ class Gateway:
         self._emit(event)
 
     def _counters(self) -> list[Gauge]:
-        if self._tracer is None or self._exporter is None:
-            return self._replicas.counters()
-        return [
-            *self._replicas.counters(),
-            ("pactgate_traces_exported_total", "Traced requests exported.", self._exporter.exported_count),
-            (
-                "pactgate_traces_dropped_total",
-                "Traced requests that could not be exported.",
-                self._exporter.dropped_count,
-            ),
-            ("pactgate_traces_invalid_context_total", "Invalid trace contexts dropped.", self._tracer.invalid_count),
-        ]
+        return [*self._replicas.counters(), *([] if self._traces is None else self._traces.counters())]
 
     def _gauges(self) -> list[Gauge]:
         audit = [] if self._audit is None else [float(self._audit.trouble is not None)]
@@ -616,25 +587,14 @@ class Gateway:
             grant=self._grant_of(server),
         )
 
-    def _tracing(self, config: Config) -> tuple[Tracer | None, OtlpExporter | None]:
-        """What traces requests, where they are exported."""
-        settings = config.telemetry
-        if settings.endpoint is None:
-            return None, None
-        from pactgate.telemetry.otlp_exporter import OtlpExporter  # who exports nothing does not pay for it
-        from pactgate.telemetry.spans import ServerAddress, SpanEncoder
-        from pactgate.telemetry.tracing import Tracer
+    def _trace_export(self) -> TraceExport | None:
+        if self.config.telemetry.endpoint is None:
+            return None
+        from pactgate.telemetry.trace_export import TraceExport  # who exports nothing does not pay for it
 
-        own = {"service.name": settings.service_name, "service.version": __version__}
-        resource = {**own, "service.instance.id": str(uuid.uuid4()), **settings.resource_attributes}
-
-        def address_of(server: str) -> ServerAddress | None:
-            found = self.config.servers.get(server)
-            return None if found is None else ServerAddress.of(found.address)
-
-        encoder = SpanEncoder(address_of)
-        exporter = OtlpExporter(settings, self._client, encoder, self._emit, version=__version__, resource=resource)
-        return Tracer(settings, exporter), exporter
+        return TraceExport(
+            self.config.telemetry, self._client, self._emit, version=__version__, servers=lambda: self.config.servers
+        )
 
     def _grant_of(self, server: ServerConfig) -> ServerGrant | None:
         grant = server_grant(server, self._client, self._credentials, lambda secret: self._know([secret]))
@@ -676,8 +636,7 @@ class Gateway:
 
     def _look_again(self) -> None:
         """Another replica has taken rights away."""
-        if self._frontend is not None:
-            self._frontend.check_again()
+        self._admission.check_again()
         self.on_look_again()
 
     def _read_own(self, uri: str, caller: Caller) -> bytes | None:
@@ -689,54 +648,6 @@ class Gateway:
         self._secrets = dict.fromkeys(list(self._secrets | fresh)[-_MAX_SECRETS:])
         self._mask = self._log.mask = Mask(self._secrets)
         self._taps.know(fresh)
-
-    def _keys_changed(self) -> None:
-        if self._frontend is not None:
-            self._frontend.replace_guard(self._guard(self.config, *self._bound))
-        self._overload.share(is_shared=True)
-
-    def _guard(self, config: Config, host: str, port: int | None) -> Guard:
-        """The guard of a configuration on the address the gateway listens on, whatever the configuration says of that now."""
-        listen = replace(config.listen, host=host, port=OFF if port is None else port)
-        has_keys = self._keys is not None and self._keys.has_file
-        config = replace(config, listen=listen, has_key_file=config.has_key_file or has_keys)
-        if config.auth.anonymous is not None:
-            self._is_anonymous = config.auth.anonymous
-        else:  # clients without a token are let in at the start only: taking the last token away must not do it
-            self._is_anonymous = self._is_anonymous and config.allows_anonymous
-        tokens = self._tokens_of_issuers(config)
-        return Guard(
-            host=host,
-            port=port,
-            hosts=listen.allowed_hosts,
-            origins=listen.allowed_origins,
-            credentials=credentials_of(config, self.generated_token),
-            sources=[
-                *([self._keys.source] if self._keys is not None and has_keys else []),
-                *([tokens] if tokens else []),
-            ],
-            resource=None if tokens is None else tokens.resource,
-            anonymous=self._is_anonymous,
-            users=self._users,
-            console=self._console_sessions,
-        )
-
-    def _tokens_of_issuers(self, config: Config) -> AccessTokens | None:
-        """What checks access tokens. It keeps the keys of the issuers as long as their settings stay as they are."""
-        before, self._access_tokens = self._access_tokens, None
-        if config.auth.issuers:
-            from pactgate.inbound.oauth.access_tokens import AccessTokens  # cryptography takes 20 MiB
-
-            documents = DocumentClient(self._client, "auth.issuers", provider_urls(config.auth.issuers))
-            self._access_tokens = AccessTokens.of(config.auth, documents.fetch, before)
-            self._access_tokens.on_keys_removed(self._check_credentials)
-        if before is not None and before is not self._access_tokens:
-            before.close()
-        return self._access_tokens
-
-    def _check_credentials(self) -> None:
-        if self._frontend is not None:
-            self._frontend.check_again()
 
     def _forget(self, subject: str) -> None:
         """Drop everything that is kept for a subject that may no longer call."""
