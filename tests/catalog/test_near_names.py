@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from pactgate.catalog.near_names import advice, near_names
+from pactgate.catalog.near_names import Adviser, near_names
 
 OFFERED = ["almanac.sun_times", "almanac.date_facts", "files.read_file", "notes.read_files"]
 
@@ -25,10 +27,24 @@ def test_names_that_look_alike_are_found(name: str, expected: list[str]) -> None
 
 
 def test_servers_that_are_away_may_have_it() -> None:
-    assert advice("x", OFFERED, ["files"]) == "Not available at the moment, and may have it: files."
-    assert advice("x", [], [f"s{number}" for number in range(9)]).endswith("s4 and 4 more.")
-    assert advice("x", [], []) == ""
+    assert Adviser()("x", OFFERED, ["files"]) == "Not available at the moment, and may have it: files."
+    assert Adviser()("x", [], [f"s{number}" for number in range(9)]).endswith("s4 and 4 more.")
+    assert Adviser()("x", [], []) == ""
+
+
+def test_among_many_names_alike_it_takes_no_time_to_find_the_nearest() -> None:
+    offered = [f"files.get_the_object_of_kind_{number:03d}_from_the_remote_storage_area" for number in range(500)]
+    began = time.process_time()
+    assert near_names("get_the_object_of_kind_4711_from_the_remote_storage_area", offered)
+    assert near_names("gte_teh_ojbect_fo_knid_abc_form_teh_rmeote_sotrage_raea" * 2, offered) == []
+    assert time.process_time() - began < 0.05
 
 
 def test_a_name_of_any_length_among_many_is_answered() -> None:
     assert near_names("x" * 1_000_000, (f"server.tool_{number}" for number in range(1_000_000))) == []
+
+
+def test_after_a_search_names_are_left_out_for_a_while_and_servers_are_not() -> None:
+    advise, offered = Adviser(), [f"server.tool_{number}" for number in range(500)]
+    assert "Did you mean" in advise("server.tool_x", offered, ["files"])
+    assert advise("server.tool_x", offered, ["files"]) == "Not available at the moment, and may have it: files."

@@ -128,6 +128,8 @@ async def test_sessions_of_others_make_room_where_those_of_the_largest_caller_ar
     bobs = opened(table, "bob")
     for session in (opened(table, "ann"), opened(table, "ann")):
         session.running[1] = Call()
+    assert not table.make_room("ann")
+    assert bobs.phase is not Phase.CLOSED
     assert table.make_room("cid")
     assert bobs.phase is Phase.CLOSED
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from pactgate.upstreams.broken_answers import find_request
@@ -45,3 +47,10 @@ def test_a_broken_answer_that_names_another_request_ends_none() -> None:
 )
 def test_a_broken_request_notification_or_log_line_ends_no_call(frame: bytes) -> None:
     assert find_request(frame, [3]) is None
+
+
+@pytest.mark.parametrize("head", [b"{", b'{"jsonrpc":"2.0"', b'{"jsonrpc":"2.0","id":3'])
+def test_reading_a_broken_answer_full_of_blanks_takes_no_time(head: bytes) -> None:
+    began = time.process_time()
+    assert find_request(head + b" " * 20_000 + b'x"', [3]) is None
+    assert time.process_time() - began < 0.5

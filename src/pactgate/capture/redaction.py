@@ -18,8 +18,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from pactgate.core.api_key import PREFIX
-from pactgate.core.masking import FORMS, JWT_BEGIN, pattern_of, spellings_of
+from pactgate.core.api_key import PREFIX, TRACE
+from pactgate.core.masking import DOTTED, JWT_BEGIN, mask_tokens, pattern_of, spellings_of
 from pactgate.core.recording import Headers
 from pactgate.protocol import messages
 
@@ -33,8 +33,9 @@ _VERSION: Final = "mcp-protocol-version"
 _VISIBLE: Final = re.compile(r"[!-~]+")
 _CREDENTIALS: Final = re.compile(r"auth|cookie|credential|key|passw|secret|token|signature", re.IGNORECASE)
 _HARMLESS: Final = frozenset({"www-authenticate"})
-_BEGINNINGS: Final = (PREFIX.encode(), JWT_BEGIN.encode())
-_FORMS: Final = re.compile(FORMS.encode())
+_FORMS: Final = {
+    beginning.encode(): re.compile(form.encode()) for beginning, form in ((PREFIX, TRACE), (JWT_BEGIN, DOTTED))
+}
 _ODD_ESCAPES: Final = (b"\\u", b"\\/")
 _MAX_BLOCKS: Final = 256
 _MAX_NAMES: Final = 256
@@ -143,7 +144,7 @@ class Redaction:
     def _is_suspect(self, data: bytes) -> bool:
         """Whether a secret may be in the data: in plain sight, or behind escapes."""
         has_escapes = b"\\" in data and any(escape in data for escape in _ODD_ESCAPES)
-        has_form = any(one in data for one in _BEGINNINGS) and _FORMS.search(data) is not None
+        has_form = any(beginning in data and form.search(data) for beginning, form in _FORMS.items())
         return has_form or has_escapes or any(spelling in data for spelling in self._spellings)
 
     def _masked_header(self, name: str, value: str) -> str:
@@ -165,9 +166,9 @@ def _plain(value: str) -> str:
 
 def _masked(value: Any, pattern: re.Pattern[str]) -> Any:
     if isinstance(value, str):
-        return pattern.sub(MASKED, value)
+        return mask_tokens(pattern.sub(MASKED, value))
     if isinstance(value, dict):
-        return {pattern.sub(MASKED, name): _masked(member, pattern) for name, member in value.items()}
+        return {mask_tokens(pattern.sub(MASKED, name)): _masked(member, pattern) for name, member in value.items()}
     if isinstance(value, list):
         return [_masked(item, pattern) for item in value]
     if isinstance(value, int | float) and not isinstance(value, bool) and pattern.search(str(value)):

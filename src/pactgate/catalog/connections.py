@@ -22,7 +22,7 @@ from pactgate.catalog.definition_pins import DefinitionGuard, Pinning
 from pactgate.catalog.discovery import MAX_LEFT_OUT, TOOLS, DiscoveredLists
 from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.index import PROMPT_KIND, TOOL_KIND, EntryKind
-from pactgate.catalog.near_names import advice
+from pactgate.catalog.near_names import Adviser
 from pactgate.catalog.supervisor import Supervisor
 from pactgate.catalog.surfaces import CatalogState, Surfaces, ViewSettings
 from pactgate.catalog.uris import ResourceTarget, full_uri, unlisted
@@ -103,6 +103,7 @@ class Connections:
         """Every id that was configured in this run: a removed server's names go to nobody else until the restart."""
         self._is_started = False
         self._settling_until = 0.0
+        self._advise = Adviser()
         self.on_catalog_changed: Callable[[str], None] = _ignore
         """Called with the id of each server whose entries changed, after the new catalog is in place."""
         self.on_lists_changed: Callable[[str, set[str], set[str]], None] = _ignore
@@ -351,7 +352,7 @@ class Connections:
             if failure.kind is Kind.UNKNOWN_TOOL:
                 self._require_not_held("tools", name, caller)
                 away = () if scope is not None or failure.server is not None else tuple(catalog.missing)
-                said = advice(name, (tool.full_name for tool in catalog.tools.entries(scope)), away)
+                said = self._advise(name, (tool.full_name for tool in catalog.tools.entries(scope)), away)
                 failure.reword(lambda message: f"{message} {said}".rstrip())
             raise
 

@@ -185,7 +185,8 @@ class SessionTable:
         if len(self._sessions) < self._bounds.max_sessions:
             return True
         # The principal with the most sessions makes room: nobody can push the sessions of others out by opening many.
-        return self._evict_from(max(self._by_subject.values(), key=len)) or self._evict_from(self._sessions)
+        fullest = max(self._by_subject.values(), key=len)
+        return self._evict_from(fullest) or (len(own) < len(fullest) and self._evict_from(self._sessions))
 
     def open(self, principal: Principal, path: str | None, version: str, offer: InitializeParams) -> LegacySession:
         session = LegacySession(self, principal, path, version, offer)

@@ -1,17 +1,24 @@
-"""The bound of processes holds before a fork, whatever the server does, and takes nothing from a server that keeps it."""
+"""The bounds of processes and threads hold before a fork, whatever the server does, and take nothing from a server that keeps them."""
 
 from __future__ import annotations
 
+import errno
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from pactgate.config.sections.effects import Effects
-from pactgate.core.failures import Kind
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.upstreams.process import sandbox, stdio
 from pactgate.upstreams.process.resource_watch import group_members
+from pactgate.upstreams.process.sandbox import SandboxSupport, confine
 from tests.support.children import until
-from tests.upstreams.confinement import WAIT, bounded, go, needs_kernel, with_and_without_cgroups
+from tests.upstreams.confinement import WAIT, bare, bounded, go, needs_kernel, with_and_without_cgroups
+from tests.upstreams.process.test_launcher import ALREADY_TAKEN, ROOT
 
 FORK_BOMB = (
     # Nine generations, so that a bound which does not hold costs 512 processes and not the machine.
@@ -84,3 +91,127 @@ async def test_a_server_is_ended_though_it_waits_for_a_fork() -> None:
         await channel.close()
         assert inbox.failures == []
         assert group_members(pid) == []
+
+
+SAYS = 'print(\'{"jsonrpc":"2.0","method":"\' + said + \'"}\', flush=True)\nsys.stdin.readline()'
+FORKS = (
+    "def fork():\n"
+    "    pid = os.fork()\n"
+    "    if not pid: os._exit(0)\n"
+    "    while True:\n"
+    "        try: return os.waitpid(pid, 0)\n"
+    "        except InterruptedError: pass\n"
+)
+INTERRUPTED = (
+    f"import signal\n{WAIT}{FORKS}sys.stdin.readline()\n"
+    "signal.signal(signal.SIGALRM, lambda *_: None)\n"
+    "signal.siginterrupt(signal.SIGALRM, False)\n"
+    "signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)\n"
+    "said = 'done'\n"
+    "try:\n"
+    "    for _ in range(300): fork()\n"
+    "except OSError as problem: said = problem.strerror\n"
+    f"signal.setitimer(signal.ITIMER_REAL, 0)\n{SAYS}"
+)
+MANY_THREADS = (
+    f"import threading\n{WAIT}threading.stack_size(65536)\nsys.stdin.readline()\n"
+    "try:\n"
+    "    while True: threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+    "except RuntimeError: pass\n"
+    "time.sleep(600)"
+)
+ONE_THEN_ANOTHER = (
+    f"{WAIT}{FORKS}sys.stdin.readline()\n"
+    "try: fork(); said = 'forked'\n"
+    "except OSError as problem: said = str(problem.errno)\n"
+    f"{SAYS}\nfork(); said = 'forked'\n{SAYS}"
+)
+
+
+@needs_kernel
+async def test_a_fork_that_signals_interrupt_goes_on_when_they_are_handled() -> None:
+    async with bounded(INTERRUPTED, Effects(processes=4), {}) as (channel, inbox, _):
+        await go(channel)
+        assert b'"done"' in (await inbox.wait_frames(2, 20))[1]
+
+
+@needs_kernel
+@with_and_without_cgroups
+async def test_threads_are_bounded_as_they_use_up_process_numbers_too(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio, "MAX_THREADS", 50)
+    async with bounded(MANY_THREADS, Effects(processes=4), options) as (channel, inbox, pid):
+        await go(channel)
+        assert "had more than 50 threads" in (await inbox.wait_lost(10)).message
+        await until(lambda: group_members(pid) == [])
+
+
+@needs_kernel
+async def test_a_fork_is_refused_and_not_left_waiting_while_the_gateway_can_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_descriptors(_pid: int, _members: Callable[[int], object]) -> NoReturn:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async with bounded(ONE_THEN_ANOTHER, Effects(processes=2), {}) as (channel, inbox, _):
+        with monkeypatch.context() as patch:
+            patch.setattr(stdio, "living_processes", no_descriptors)
+            await go(channel)
+            assert b'"%d"' % errno.EAGAIN in (await inbox.wait_frames(2))[1]
+        await go(channel)
+        assert b'"forked"' in (await inbox.wait_frames(3))[2]
+        assert inbox.failures == []
+
+
+@needs_kernel
+async def test_counting_for_a_server_that_always_forks_leaves_the_time_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts: list[float] = []
+
+    def slow(pid: int, members: Callable[[int], Sequence[int] | None]) -> Sequence[int]:
+        counts.append(time.monotonic())
+        while time.monotonic() < counts[-1] + 0.01:
+            pass
+        return [pid]
+
+    monkeypatch.setattr(stdio, "living_processes", slow)
+    code = f"{WAIT}{FORKS}sys.stdin.readline()\nwhile True: fork()"
+    async with bounded(code, Effects(processes=2), {}) as (channel, _, _):
+        await go(channel)
+        await until(lambda: len(counts) >= 5)
+        assert all(later - earlier >= 0.1 for earlier, later in pairwise(counts))
+
+
+@needs_kernel
+async def test_a_bound_that_is_only_counted_is_not_called_enforced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = f"import sys\nsys.path.append({str(ROOT / 'src')!r})\nfrom pactgate.upstreams.process import launcher\n"
+    (tmp_path / "launcher.py").write_text(f"{start}{ALREADY_TAKEN}launcher.main(sys.argv[1:])")
+    code = f"{WAIT}sys.stdin.readline()"
+    async with bounded(code, Effects(processes=2), {}) as (channel, _, _):
+        assert channel.sandbox_level == "enforced"
+    monkeypatch.setattr(sandbox, "LAUNCHER", str(tmp_path / "launcher.py"))
+    async with bounded(code, Effects(processes=2), {}) as (channel, _, _):
+        assert channel.sandbox_level == "partly enforced: all but the number of processes"
+
+
+async def test_a_server_is_not_started_while_the_gateway_has_no_descriptor_for_its_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_descriptors(**_bounds: object) -> NoReturn:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(stdio, "ForkGate", no_descriptors)
+    with pytest.raises(GatewayFailure, match="Too many open files") as refusal:
+        async with bounded(WAIT, Effects(processes=2), {}):
+            pass
+    assert refusal.value.kind is Kind.CONNECTION_FAILED
+
+
+def test_a_program_without_a_filter_does_not_get_the_gateways_socket() -> None:
+    support = SandboxSupport(abi=7, landlock=True, seccomp=False)
+    effects = Effects(processes=2, run=True, best_effort=True)
+    assert confine(bare("sh", "-c", ":"), effects, forks=7, ask=lambda: support).launch.fds == ()

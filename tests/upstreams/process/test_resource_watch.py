@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -50,6 +51,22 @@ async def test_a_server_within_its_bounds_is_left_alone(
         assert checks[:3] == [None, None, None]
         assert inbox.failures == []
         assert channel.pid == pid
+
+
+@needs_kernel
+async def test_a_gateway_without_descriptors_looks_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+
+    def no_descriptors(_watch: ResourceWatch) -> NoReturn:
+        looks.append(1)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async with bounded(SHARED, Effects(memory="64MiB"), {}) as (channel, inbox, _):
+        with monkeypatch.context() as patch:
+            patch.setattr(ResourceWatch, "_excess", no_descriptors)
+            await until(lambda: len(looks) >= 2)
+        await go(channel)
+        await inbox.wait_lost(20)
 
 
 @needs_kernel

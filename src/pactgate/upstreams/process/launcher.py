@@ -57,7 +57,7 @@ _RULE_PATH, _RULE_PORT = 1, 2
 _ASK_VERSION = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _SET_MODE_FILTER, _ACTION_AVAILABLE = 1, 2
-_NEW_LISTENER = 1 << 3
+_NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
 
 _CAPABILITY_VERSION_3 = 0x20080522
 KEPT_CAPABILITIES: Final = sum(1 << bit for bit in (0, 1, 3, 4, 5, 6, 7, 10))
@@ -212,9 +212,11 @@ def _install_asking_filter(kernel: _Kernel, numbers: SyscallNumbers, program: Se
 
     with socket.socket(fileno=end) as gateway:
         try:
-            queue = _install_filter(kernel, numbers, program, flags=_NEW_LISTENER)
-        except OSError:
-            return False
+            queue = _install_filter(kernel, numbers, program, flags=_NEW_LISTENER | _WAIT_KILLABLE)
+        except OSError as problem:
+            if problem.errno != errno.EINVAL:
+                return False
+            queue = _install_filter(kernel, numbers, program, flags=_NEW_LISTENER)  # Linux before 5.19
         socket.send_fds(gateway, [b"forks"], [queue])
         os.close(queue)
         return True

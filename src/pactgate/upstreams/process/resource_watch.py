@@ -12,9 +12,12 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 CHECK_S: Final = 0.2
+MAX_THREADS: Final = 4096
+"""Of all processes of a server together, where their number is bounded: threads use up the machine's process numbers as well."""
 MEASURE_S: Final = 1.0
 """Measuring costs about a millisecond per 100 MiB, so it is done at most once in this time."""
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -49,7 +52,9 @@ class ResourceWatch:
             self._timer = None
 
     def _check(self) -> None:
-        excess = self._excess()
+        excess = None
+        with suppress(OSError):  # the gateway has no descriptor left to look into /proc; it looks again
+            excess = self._excess()
         if excess is None:
             self._timer = self._loop.call_later(CHECK_S, self._check)
         else:
@@ -73,6 +78,10 @@ def too_many_processes(bound: int) -> str:
     return f"had more than {bound} processes (effects.processes)"
 
 
+def too_many_threads(bound: int) -> str:
+    return f"had more than {bound} threads"
+
+
 def living_processes(pgid: int, members: Callable[[int], Sequence[int] | None]) -> Sequence[int]:
     """The processes of a server, from its cgroup or, where it has none, from /proc."""
     found = members(pgid)
@@ -81,12 +90,25 @@ def living_processes(pgid: int, members: Callable[[int], Sequence[int] | None]) 
 
 def group_members(pgid: int) -> list[int]:
     """The living processes of a group."""
-    found = []
-    for name in os.listdir("/proc"):
-        # "pid (name) state parent group ..."; a name may have spaces and brackets.
-        fields = _read(f"/proc/{name}/stat").rpartition(b") ")[2].split(b" ", 3) if name.isdigit() else ()
-        if len(fields) > 2 and fields[2] == b"%d" % pgid and fields[0] != b"Z":
-            found.append(int(name))
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _is_member(pid, pgid)]
+
+
+def _is_member(pid: int, pgid: int) -> bool:
+    try:
+        if os.getpgid(pid) != pgid:
+            return False
+    except ProcessLookupError:
+        return False
+    # "pid (name) state ..."; a name may have spaces and brackets.
+    return _read(f"/proc/{pid}/stat").rpartition(b") ")[2][:1] not in (b"", b"Z")
+
+
+def thread_count(pids: Iterable[int]) -> int:
+    """The threads of these processes, the first one of each not counted."""
+    found = 0
+    for pid in pids:
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            found += len(os.listdir(f"/proc/{pid}/task")) - 1
     return found
 
 

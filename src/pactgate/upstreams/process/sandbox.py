@@ -54,6 +54,7 @@ NETWORK_READ: Final = (
 DECLARED: Final = "declared"
 ENFORCED: Final = "enforced"
 METADATA_ELSEWHERE: Final = "modes, owners and times of files elsewhere"
+NUMBER_OF_PROCESSES: Final = "the number of processes"
 ANY_FREE_PORT: Final = "listening on a port the kernel chooses"
 
 
@@ -153,7 +154,14 @@ def level_of(rules: SandboxRules, support: SandboxSupport) -> str:
         missing.append(METADATA_ELSEWHERE)
     if rules.bind and 0 not in rules.bind:
         missing.append(ANY_FREE_PORT)
-    return f"partly enforced: all but {', '.join(missing)}" if missing else ENFORCED
+    return all_but(ENFORCED, *missing)
+
+
+def all_but(level: str, *missing: str) -> str:
+    """The level without what could not be enforced."""
+    if not missing or level == DECLARED:
+        return level
+    return f"{'partly enforced: all but' if level == ENFORCED else f'{level},'} {', '.join(missing)}"
 
 
 def command_line(rules: SandboxRules, program: Executable) -> tuple[str, ...]:
@@ -191,6 +199,8 @@ def confine(
             "`effects.bestEffort` to start it with what can be enforced, or `effects.enforce` to false to trust it",
             permanent=True,
         )
+    if not support.seccomp:
+        forks = -1  # no filter asks, and the program must not get the socket
     rules = msgspec.structs.replace(rules, read=tuple(filter(_is_here, rules.read)), forks=forks)
     confined = Launch(command_line(rules, program), launch.env, launch.cwd, (forks,) if forks >= 0 else ())
     return SandboxedLaunch(confined, level_of(rules, support))

@@ -33,12 +33,20 @@ from pactgate.upstreams.process.child import (
     SpawnError,
     child_environment,
     describe_exit,
+    explain_spawn_error,
     signal_name,
 )
 from pactgate.upstreams.process.child_reaper import ChildReaper
-from pactgate.upstreams.process.fork_gate import ForkGate
+from pactgate.upstreams.process.fork_gate import CountedBound, ForkGate
 from pactgate.upstreams.process.pipes import READ_BYTES, PipeReader, PipeWriter
-from pactgate.upstreams.process.resource_watch import ResourceWatch, living_processes, too_many_processes
+from pactgate.upstreams.process.resource_watch import (
+    MAX_THREADS,
+    ResourceWatch,
+    living_processes,
+    thread_count,
+    too_many_processes,
+    too_many_threads,
+)
 
 UNASKED_IN_A_TURN: Final = 16
 BITE_BYTES: Final = 4096
@@ -108,8 +116,7 @@ class StdioChannel:
     ) -> None:
         self._server = server
         self._launch = Launch((command, *args), child_environment(command, env, os.environ), cwd)
-        self.sandbox_level: str | None = None
-        """How far its declared effects are enforced; None without a declaration, and before the child was started."""
+        self._sandbox_level: str | None = None
         self._effects = effects
         self._private_paths = private_paths
         self._emit = emit
@@ -139,6 +146,15 @@ class StdioChannel:
     def pid(self) -> int | None:
         """The process, while it runs."""
         return self._child.pid if self._child and self._child.returncode is None else None
+
+    @property
+    def sandbox_level(self) -> str | None:
+        """How far its declared effects are enforced; None without a declaration, and before the child was started."""
+        if self._sandbox_level is None or self._fork_gate is None or self._fork_gate.is_asked:
+            return self._sandbox_level
+        from pactgate.upstreams.process.sandbox import NUMBER_OF_PROCESSES, all_but
+
+        return all_but(self._sandbox_level, NUMBER_OF_PROCESSES)
 
     @property
     def held_bytes(self) -> int:
@@ -184,12 +200,15 @@ class StdioChannel:
         forks = -1
         if self._effects.enforce and self._effects.processes:
             bound = self._effects.processes
-            self._fork_gate = ForkGate(
-                bound, count=self._count_processes, on_excess=lambda: self._on_excess(too_many_processes(bound))
-            )
+            processes = CountedBound(bound, lambda: len(self._processes()), too_many_processes(bound))
+            threads = CountedBound(MAX_THREADS, lambda: thread_count(self._processes()), too_many_threads(MAX_THREADS))
+            try:
+                self._fork_gate = ForkGate(processes=processes, threads=threads, on_excess=self._on_excess)
+            except OSError as problem:
+                raise explain_spawn_error(problem, self._launch) from problem
             forks = self._fork_gate.launcher_fd
         confined = confine(self._launch, self._effects, private=self._private_paths, forks=forks)
-        self.sandbox_level = confined.level
+        self._sandbox_level = confined.level
         return confined.launch
 
     def _watch_resources(self, pid: int) -> None:
@@ -206,9 +225,9 @@ class StdioChannel:
             on_excess=self._on_excess,
         )
 
-    def _count_processes(self) -> int:
+    def _processes(self) -> Sequence[int]:
         assert self._child is not None
-        return len(living_processes(self._child.pid, self._child_reaper.members))
+        return living_processes(self._child.pid, self._child_reaper.members)
 
     def _on_excess(self, excess: str) -> None:
         self._lose(self._failure(Kind.CONNECTION_LOST, f"{excess} and was ended"))

@@ -30,7 +30,7 @@ _MFD_NOEXEC_SEAL = 8
 _X32 = 0x40000000
 _PRIO_PROCESS, _IOPRIO_WHO_PROCESS = 0, 1
 _CLONE_NAMESPACES: Final = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
-_CLONE_THREAD: Final = 0x00010000
+CLONE_THREAD: Final = 0x00010000
 _CLONE_NEWTIME: Final = 0x80
 """Only for unshare: in the flags of clone, these bits are the signal of exit."""
 
@@ -304,16 +304,15 @@ def filter_program(
 
 
 def _about_processes(call: Mapping[str, int], pid: int, *, asks: bool) -> list[Instruction]:
-    """Limits, priorities and scheduling of the caller alone; no namespaces. `asks`: somebody counts its processes.
+    """Limits, priorities and scheduling of the caller alone; no namespaces. `asks`: somebody counts its processes and threads.
 
     A process number is 32 bits wide to the kernel, so the low half of the argument decides. clone3 has its flags in memory, where a filter
     can't look: C libraries that are told it does not exist use clone.
     """
     allow, deny = [_answer(ALLOW)], [_answer(DENY_NEVER)]
     program = _answer_all([call["clone3"]], NO_SUCH_CALL)
-    new_process = [_any_bit(_CLONE_THREAD, 1, 0), _answer(ASK), *allow] if asks else allow
     for name, flags, body in (
-        ("clone", _CLONE_NAMESPACES, new_process),
+        ("clone", _CLONE_NAMESPACES, [_answer(ASK)] if asks else allow),
         ("unshare", _CLONE_NAMESPACES | _CLONE_NEWTIME, allow),
     ):
         program += _on_call(call[name], [_argument(0), _any_bit(flags, 0, 1), *deny, *body])
