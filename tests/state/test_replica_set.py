@@ -9,13 +9,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 import pytest_asyncio
 
+from pactgate.core.events import Event
 from pactgate.state import replica_set
 from pactgate.state.owned_ids import new_replica_id
 from pactgate.state.replica_set import ReplicaSet
 from pactgate.state.sealing_keys import SealingKeys
 from pactgate.state.shared_store import SharedStore
 from tests.support.eventually import elapsed, eventually
-from tests.support.redis_server import RedisServer, needs_redis
+from tests.support.redis_server import RedisServer, needs_redis, pretending
 
 pytestmark = [pytest.mark.interop, needs_redis]
 
@@ -125,6 +126,22 @@ async def test_while_the_store_is_away_nothing_is_fresh_and_the_replicas_stay_kn
     assert there.looked == 1
     assert here.set.addresses
     assert not here.left
+
+
+async def test_a_store_whose_answers_make_no_sense_is_as_good_as_none() -> None:
+    def answer(data: bytes) -> bytes:
+        return b"+OK\r\n" * sum(data.count(word) for word in (b"HELLO", b"CLIENT", b"EVAL"))
+
+    events: list[Event] = []
+    async with pretending(answer) as url:
+        store = SharedStore(f"{url}?protocol=2", "test", events.append)
+        replicas = ReplicaSet(store, SealingKeys(KEY), new_replica_id(), events.append)
+        await replicas.announce("127.0.0.1:1")
+        assert store.is_available
+        assert not replicas.is_fresh
+        assert "InternalFailure" in [type(event).__name__ for event in events]
+        await replicas.stop()
+        await store.close()
 
 
 async def test_what_is_stored_is_sealed_and_has_an_end(pair: tuple[Member, Member], redis: RedisServer) -> None:

@@ -149,14 +149,17 @@ class ReplicaSet:
 
     async def _run(self) -> None:
         while True:
-            try:
-                await self._look()
-            except Exception as fault:  # noqa: BLE001 - a replica that stops looking would serve what is stale
-                self._barrier.report("replicas", fault)
-                self._lose_sight()
+            await self._look()
             await asyncio.sleep(LOOK_S)
 
     async def _look(self) -> None:
+        try:
+            await self._ask()
+        except Exception as fault:  # noqa: BLE001 - a replica that stops looking would serve what is stale
+            self._barrier.report("replicas", fault)
+            self._lose_sight()
+
+    async def _ask(self) -> None:
         if not await self._store.probe():
             self._lose_sight()
             return
