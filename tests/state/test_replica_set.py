@@ -72,6 +72,23 @@ async def test_replicas_find_each_other_and_notice_who_leaves(redis: RedisServer
         assert first.left == ["127.0.0.1:2"]
 
 
+async def test_the_others_know_a_replica_before_it_serves_anybody(redis: RedisServer) -> None:
+    async with joined(redis, "127.0.0.1:1") as first, joined(redis, "127.0.0.1:2") as second:
+        assert second.set.replica in first.set.addresses
+
+
+async def test_what_waits_at_a_replica_is_not_ended_when_the_one_before_it_at_this_address_is_gone(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica_set, "LIFE_S", 3.0)
+    async with joined(redis, "127.0.0.1:1") as first, joined(redis, "127.0.0.1:2") as before:
+        for task in tuple(before.set._tasks):
+            task.cancel()
+        async with joined(redis, "127.0.0.1:2") as again:
+            await eventually(lambda: first.set.addresses == {again.set.replica: "127.0.0.1:2"}, within_s=15)
+        assert not first.left
+
+
 async def test_a_replica_that_is_not_heard_of_any_more_is_gone(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,7 +164,7 @@ async def test_a_store_whose_answers_make_no_sense_is_as_good_as_none() -> None:
 async def test_what_is_stored_is_sealed_and_has_an_end(pair: tuple[Member, Member], redis: RedisServer) -> None:
     await pair[0].set.written("files")
     pair[0].set.may_cache("files")
-    await eventually(lambda: len(redis.keys()) == 2)
+    await eventually(lambda: len(redis.keys()) == 3)
     assert all(life_ms > 0 for life_ms in redis.keys().values())
     assert b"127.0.0.1" not in redis.dump()
     assert b"files" not in redis.dump()
