@@ -183,9 +183,9 @@ class StoredReplicas(KeyedReplicas):
         await self._set.look_again()
 
     async def leave(self, grace_s: float) -> None:
-        await self._set.stop()
         if self._server is not None:
             await self._server.close(grace_s)
+        await self._set.stop()  # only now: the others end what waits for a replica that has left
 
     async def close(self) -> None:
         if self._rates is not None:

@@ -27,11 +27,12 @@ TOKENS = {"first-token-of-ada": ("ada", frozenset({"admin"}))}
 class Pair:
     """`here` gets the requests, `there` owns what they are about."""
 
-    def __init__(self, here: Served, there: Served, hop_port: int, replica: str) -> None:
+    def __init__(self, here: Served, there: Served, hop_port: int, replica: str, receiver: HopReceiver) -> None:
         self.here = here
         self.there = there
         self.hop_port = hop_port
         self.replica = replica
+        self.receiver = receiver
 
 
 @asynccontextmanager
@@ -61,7 +62,7 @@ async def pair(**guard: Any) -> AsyncIterator[Pair]:
             has_session=here.frontend.sessions.has,
             emit=here.events.append,
         )
-        yield Pair(here, there, port, ids[1])
+        yield Pair(here, there, port, ids[1], receiver)
 
 
 async def event(client: RawClient) -> bytes:
@@ -140,6 +141,15 @@ async def test_what_an_owner_can_not_be_reached_for_is_said_with_its_verdict() -
         assert answer.json["id"] == 1
 
 
+async def test_a_session_is_unknown_when_its_replica_was_started_again_at_the_same_address() -> None:
+    async with pair() as two:
+        session = await two.there.session()
+        two.receiver._verifier = HopVerifier(KEYS.keys("hop"), new_replica_id(), time.time)
+        answer = await two.here.ask(post(call("echo"), **session))
+        assert answer.status == 404
+        assert answer.json["error"]["data"]["failure_mode"] == "unknown_session"
+
+
 async def test_a_session_of_a_replica_that_is_not_known_any_more_is_unknown() -> None:
     async with pair() as two:
         session = await two.there.session()
@@ -190,16 +200,16 @@ async def test_a_request_makes_one_hop_at_most() -> None:
         async with RawClient(two.hop_port) as client:
             head = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (HOP_PATH.encode(), len(message))
             assert (await client.ask(head + message)).status == 404
-            assert (await client.ask(head + message)).status == 403, "a replay"
+            assert (await client.ask(head + message)).status == 421, "a replay"
 
 
 async def test_nobody_is_served_at_the_address_for_replicas_without_a_signature() -> None:
     async with pair() as two:
         for sent, status in (
-            (post(call("echo"), HOP_PATH), 403),
+            (post(call("echo"), HOP_PATH), 421),
             (post(call("echo")), 404),
             (get("/health"), 404),
-            (get(HOP_PATH), 404),
+            (get(HOP_PATH), 200),
         ):
             async with RawClient(two.hop_port) as client:
                 assert (await client.ask(sent)).status == status

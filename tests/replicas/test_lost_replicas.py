@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,29 @@ async def test_a_call_under_way_at_a_killed_owner_fails_with_its_verdict_and_run
         assert body["error"]["data"]["failure_mode"] == "replica_lost"
         assert body["error"]["data"]["verdict"] == "may_have_run"
         assert call(cluster.addresses[2], session, "plain__echo")[0] == 404
+        assert log.read_text().count("only-once") == 1
+
+
+@pytest.mark.parametrize("store", ["there", "away"])
+async def test_what_waits_at_a_replica_that_hangs_ends_with_its_verdict_also_without_the_store(
+    redis: RedisServer, tmp_path: Path, store: str
+) -> None:
+    log = tmp_path / "received"
+    with Cluster(tmp_path, {"plain": plain(log)}, store=redis.url, count=2) as cluster:
+        session = initialize(cluster.addresses[0])
+        slow = partial(call, cluster.addresses[1], session, "plain__slow")
+        waiting = asyncio.create_task(asyncio.to_thread(slow, ms=60_000, nonce="only-once"))
+        await eventually(lambda: log.exists() and "only-once" in log.read_text())
+        if store == "away":
+            redis.stop()
+        os.kill(cluster.programs[0].pid, signal.SIGSTOP)
+        try:
+            begun = time.monotonic()
+            _, body = await waiting
+            assert time.monotonic() - begun < 15
+            assert _failure(body) == ("replica_lost", "may_have_run")
+        finally:
+            os.kill(cluster.programs[0].pid, signal.SIGCONT)
         assert log.read_text().count("only-once") == 1
 
 

@@ -135,7 +135,7 @@ def test_a_request_of_nobody_is_refused_at_the_address_for_replicas(cluster: Clu
     ports = set().union(*(_listening(program) for program in cluster.programs)) - set(cluster.ports)
     assert len(ports) >= 3
     for port in ports:
-        for path, expected in (("/internal/hop", 403), ("/mcp", 404), ("/health", 404)):
+        for path, expected in (("/internal/hop", 421), ("/mcp", 404), ("/health", 404)):
             request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", b"{}", method="POST")
             with pytest.raises(urllib.error.HTTPError) as refused:
                 urllib.request.urlopen(request, timeout=5)

@@ -9,13 +9,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 import pytest_asyncio
 
+from pactgate.core.events import Event
 from pactgate.state import replica_set
 from pactgate.state.owned_ids import new_replica_id
 from pactgate.state.replica_set import ReplicaSet
 from pactgate.state.sealing_keys import SealingKeys
 from pactgate.state.shared_store import SharedStore
 from tests.support.eventually import elapsed, eventually
-from tests.support.redis_server import RedisServer, needs_redis
+from tests.support.redis_server import RedisServer, needs_redis, pretending
 
 pytestmark = [pytest.mark.interop, needs_redis]
 
@@ -69,6 +70,23 @@ async def test_replicas_find_each_other_and_notice_who_leaves(redis: RedisServer
             assert second.set.addresses == {first.set.replica: "127.0.0.1:1"}
         await eventually(lambda: not first.set.addresses, within_s=15)
         assert first.left == ["127.0.0.1:2"]
+
+
+async def test_the_others_know_a_replica_before_it_serves_anybody(redis: RedisServer) -> None:
+    async with joined(redis, "127.0.0.1:1") as first, joined(redis, "127.0.0.1:2") as second:
+        assert second.set.replica in first.set.addresses
+
+
+async def test_what_waits_at_a_replica_is_not_ended_when_the_one_before_it_at_this_address_is_gone(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica_set, "LIFE_S", 3.0)
+    async with joined(redis, "127.0.0.1:1") as first, joined(redis, "127.0.0.1:2") as before:
+        for task in tuple(before.set._tasks):
+            task.cancel()
+        async with joined(redis, "127.0.0.1:2") as again:
+            await eventually(lambda: first.set.addresses == {again.set.replica: "127.0.0.1:2"}, within_s=15)
+        assert not first.left
 
 
 async def test_a_replica_that_is_not_heard_of_any_more_is_gone(
@@ -127,10 +145,26 @@ async def test_while_the_store_is_away_nothing_is_fresh_and_the_replicas_stay_kn
     assert not here.left
 
 
+async def test_a_store_whose_answers_make_no_sense_is_as_good_as_none() -> None:
+    def answer(data: bytes) -> bytes:
+        return b"+OK\r\n" * sum(data.count(word) for word in (b"HELLO", b"CLIENT", b"EVAL"))
+
+    events: list[Event] = []
+    async with pretending(answer) as url:
+        store = SharedStore(f"{url}?protocol=2", "test", events.append)
+        replicas = ReplicaSet(store, SealingKeys(KEY), new_replica_id(), events.append)
+        await replicas.announce("127.0.0.1:1")
+        assert store.is_available
+        assert not replicas.is_fresh
+        assert "InternalFailure" in [type(event).__name__ for event in events]
+        await replicas.stop()
+        await store.close()
+
+
 async def test_what_is_stored_is_sealed_and_has_an_end(pair: tuple[Member, Member], redis: RedisServer) -> None:
     await pair[0].set.written("files")
     pair[0].set.may_cache("files")
-    await eventually(lambda: len(redis.keys()) == 2)
+    await eventually(lambda: len(redis.keys()) == 3)
     assert all(life_ms > 0 for life_ms in redis.keys().values())
     assert b"127.0.0.1" not in redis.dump()
     assert b"files" not in redis.dump()

@@ -8,9 +8,10 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,12 @@ class RedisServer:
             process.kill()
             process.wait()
 
+    def command(self, *words: str) -> Any:
+        import redis
+
+        with redis.Redis(port=self.port) as client:
+            return client.execute_command(*words)
+
     def keys(self) -> dict[str, int]:
         """Every key, and its time to live in milliseconds (-1: for ever)."""
         import redis
@@ -88,20 +95,20 @@ class RedisServer:
 
 @asynccontextmanager
 async def slowed(port: int, delay_s: float) -> AsyncIterator[int]:
-    """A port that leads to another one, where every piece arrives this much later in one direction."""
+    """A port that leads to another one, where every piece arrives this much later in one direction, however many are on their way."""
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pause_s: float) -> None:
-        with suppress(ConnectionError, asyncio.CancelledError):
-            while data := await reader.read(65536):
-                await elapsed(pause_s)
-                writer.write(data)
-                await writer.drain()
-        writer.close()
+        loop = asyncio.get_running_loop()
+        while data := await reader.read(65536):
+            loop.call_later(pause_s, writer.write, data)
+        loop.call_later(pause_s, writer.close)
 
     tasks: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection("127.0.0.1", port)
+        writers.extend((writer, back))
         tasks.add(asyncio.create_task(carry(reader, back, delay_s)))
         tasks.add(asyncio.create_task(carry(there, writer, 0)))
 
@@ -112,8 +119,34 @@ async def slowed(port: int, delay_s: float) -> AsyncIterator[int]:
         server.close()
         for task in tasks:
             task.cancel()
+        for writer in writers:
+            writer.transport.abort()
         if tasks:
             await asyncio.wait(tasks)
+
+
+@asynccontextmanager
+async def pretending(answer: Callable[[bytes], bytes | None]) -> AsyncIterator[str]:
+    """The URL of a store that answers whatever the test says; None closes the connection."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        while data := await reader.read(65536):
+            found = answer(data)
+            if found is None:
+                break
+            writer.write(found)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0"
+    finally:
+        server.close()
+        for writer in writers:
+            writer.transport.abort()
+        await elapsed(0.01)  # the loop has to run once for each of them
 
 
 def _free_port() -> int:

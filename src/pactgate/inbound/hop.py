@@ -42,6 +42,8 @@ _STATE: Final = b"requestState"
 _PAGES: Final = PREFIX.encode()
 _DRAINING_S: Final = 0.05
 _EVENT_END: Final = b"\n\n"
+_MISDIRECTED: Final = 421
+"""The address has another replica by now, or the two do not agree on key or time: the request was not served."""
 
 
 class HopStream(Protocol):
@@ -182,6 +184,8 @@ class _Relay:
         exchange = self._exchange
         try:
             response = await send(address, message)
+            if response.status == _MISDIRECTED:
+                raise GatewayFailure(Kind.REPLICA_LOST, "", verdict=Verdict.DID_NOT_RUN)
             if response.stream is None:
                 exchange.work = None
                 head = b"".join(
@@ -269,9 +273,12 @@ class HopReceiver:
         self.received = 0
 
     def admit(self, exchange: HttpExchange) -> bool:
-        """Only the body shows whether a replica sent it."""
-        if exchange.method == "POST" and exchange.path == HOP_PATH:
+        """Only the body shows whether a replica sent it. A GET asks whether this one still answers."""
+        if exchange.path == HOP_PATH and exchange.method == "POST":
             return True
+        if exchange.path == HOP_PATH and exchange.method == "GET":
+            exchange.respond(200)
+            return False
         self._refuse(exchange, 404, "There is nothing here for clients.")
         return False
 
@@ -282,7 +289,7 @@ class HopReceiver:
         try:
             claims, body = self._verifier.open(data)
         except HopError as problem:
-            self._refuse(exchange, 403, f"This request of a replica is refused: {problem}.")
+            self._refuse(exchange, _MISDIRECTED, f"This request of a replica is refused: {problem}.")
             return
         self.received += 1
         head = RequestHead(claims.method, is_http10=False)

@@ -34,6 +34,7 @@ _EPOCH: Final = "epoch"
 _MEMBERS_KEY: Final = "replicas"
 _EPOCHS_KEY: Final = "epochs"
 _LOOK_AGAIN: Final = "look"
+_JOINED: Final = "joined"
 _KEPT_MS: Final = 86_400_000
 
 _BEAT: Final = StoreScript("""
@@ -100,9 +101,15 @@ class ReplicaSet:
         self._in_sight_since: float | None = -math.inf
 
     async def announce(self, address: str) -> None:
-        """Say from now on that this replica lives, at this address. Looks at the store for the first time, within its bound."""
+        """Say from now on that this replica lives, at this address, and wait until the others know.
+
+        Looks at the store for the first time. Within its bound, whatever the store does.
+        """
         self._entry = self._keys.seal(_PURPOSE, msgspec.json.encode(_Member(self.replica, address)))
         await self._look()
+        if self.addresses:  # a client that is served here next may be served there a moment later
+            await self._raise(_JOINED)
+            await asyncio.sleep(2 * LOOK_S)
 
     def start(self) -> None:
         self._spawn(self._run())
@@ -149,14 +156,17 @@ class ReplicaSet:
 
     async def _run(self) -> None:
         while True:
-            try:
-                await self._look()
-            except Exception as fault:  # noqa: BLE001 - a replica that stops looking would serve what is stale
-                self._barrier.report("replicas", fault)
-                self._lose_sight()
+            await self._look()
             await asyncio.sleep(LOOK_S)
 
     async def _look(self) -> None:
+        try:
+            await self._ask()
+        except Exception as fault:  # noqa: BLE001 - a replica that stops looking would serve what is stale
+            self._barrier.report("replicas", fault)
+            self._lose_sight()
+
+    async def _ask(self) -> None:
         if not await self._store.probe():
             self._lose_sight()
             return
@@ -197,6 +207,8 @@ class ReplicaSet:
                 self.on_stale(server)
         if before.get(_LOOK_AGAIN, 0) != now.get(_LOOK_AGAIN, 0):
             self.on_look_again()
+        if before.get(_JOINED, 0) != now.get(_JOINED, 0):
+            self._beat_at = 0.0
 
     def _take_members(self, entries: list[bytes]) -> None:
         members: dict[str, str] = {}
@@ -215,7 +227,8 @@ class ReplicaSet:
         members |= {replica: before[replica] for replica in missed if is_new or replica not in missed_before}
         self.addresses = members
         for replica in before.keys() - members.keys():
-            self.on_left(before[replica])
+            if before[replica] not in members.values():  # else it was started again, at the same address
+                self.on_left(before[replica])
             self._emit(ReplicaVanished(replica))
         for replica in members.keys() - before.keys():
             self._emit(ReplicaJoined(replica, members[replica]))

@@ -35,7 +35,7 @@ class SingleUse:
         name = self._keys.digest(_PURPOSE, sealed)
         is_first = self._take_here(name, life_s)  # also where the store decides: it may have been away before
         try:
-            return bool(await self._store.run(_TAKE, f"once:{name}", max(1, int(life_s * 1000)))) and is_first
+            return await self._store.run(_TAKE, f"once:{name}", max(1, int(life_s * 1000))) == 1 and is_first
         except StoreUnavailableError as problem:
             if not self._refuses:
                 return is_first

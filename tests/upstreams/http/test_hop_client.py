@@ -50,6 +50,33 @@ async def test_what_waits_for_a_replica_that_has_gone_ends_and_may_have_run() ->
         await client.close()
 
 
+async def test_what_waits_for_a_replica_that_hangs_ends_and_what_only_takes_long_does_not() -> None:
+    hangs = False
+    received = asyncio.Event()
+
+    async def play(peer: Peer) -> None:
+        while True:
+            request = await peer.request()
+            if request.method == "GET" and not hangs:
+                await peer.send(answer(b""))
+                looks.append(request)
+            elif request.method == "POST":
+                received.set()
+
+    looks: list[object] = []
+    async with ScriptedHttp(play) as server:
+        client, address = HopClient("/internal/hop", 1024, look_s=0.05), f"127.0.0.1:{server.port}"
+        waiting = asyncio.create_task(client.send(address, b"x"))
+        await received.wait()
+        await eventually(lambda: len(looks) >= 3)
+        assert not waiting.done()
+        hangs = True
+        with pytest.raises(GatewayFailure) as lost:
+            await waiting
+        assert lost.value.verdict is Verdict.MAY_HAVE_RUN
+        await client.close()
+
+
 async def test_a_replica_that_can_not_be_reached_did_nothing() -> None:
     async with ScriptedHttp(lambda peer: peer.gone()) as server:
         port = server.port
