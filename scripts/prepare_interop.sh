@@ -5,6 +5,7 @@
 #   .tools/clients      another with clients from PyPI that people use: FastMCP, OpenAI Agents
 #   .tools/openapi      OpenAPI documents of real APIs, from npm packages
 #   .tools/node         the TypeScript clients, the inspector and servers from npm, with a Node.js >= 22 as .tools/node/node
+#   .tools/agents       agents from npm that people connect: Claude Code, Codex, Gemini CLI, opencode
 #   .tools/identity     an OpenID provider from npm, and what drives a browser (the console, `make interop-keycloak`)
 #   .tools/conformance  the official conformance suite, which runs on that Node.js
 #   .tools/console      what builds the bundle of the console
@@ -126,6 +127,8 @@ prepare openapi openapi_documents "the documents of real APIs (GitHub, Figma, Di
     tests/interop/openapi/package-lock.json & parts+=($!)
 prepare node node_packages "the TypeScript clients, the inspector and the servers from npm" \
     $NODE_SOURCES/package-lock.json $NODE_SOURCES/runtime/package-lock.json & parts+=($!)
+prepare agents npm_packages "Claude Code, Codex, Gemini CLI and opencode after \`pactgate connect\`" \
+    tests/interop/agents/package-lock.json & parts+=($!)
 prepare conformance npm_packages "the official conformance suite, in either direction" \
     $NODE_SOURCES/conformance/package-lock.json & parts+=($!)
 prepare identity npm_packages "tokens of a real OpenID provider, the OAuth clients of the SDKs, and the console in a browser" \
