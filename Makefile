@@ -15,7 +15,7 @@ MOVED := $(if $(wildcard $(PLACE)),$(if $(filter-out x$(CURDIR),x$(shell cat $(P
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console test interop interop-keycloak coverage test-timing chaos check bench bench-peers audit dist format docs manifests lock clean moved
+.PHONY: help setup run console site test interop interop-keycloak coverage test-timing chaos check bench bench-peers audit dist format docs manifests lock clean moved
 .PHONY: check-format check-lint check-house check-types check-imports check-docs
 
 help: ## list these targets
@@ -30,6 +30,11 @@ run: $(RUN_READY) ## start the gateway, with its demo when there is no configura
 console: $(DEV_READY) ## build the console from console/ into the package; needs npm and Node.js >= 20.19
 	bash scripts/prepare_interop.sh console
 	bash scripts/build_console.sh src/pactgate/console/static
+
+site: ## build the documentation site from docs/ into build/site; a link that leads nowhere is a failure
+	bash scripts/prepare_interop.sh site
+	NO_MKDOCS_2_WARNING=1 .tools/site/bin/mkdocs build
+	@echo "Read it at http://127.0.0.1:8000 after: python3 -m http.server --bind 127.0.0.1 --directory build/site"
 
 # Three processes for two cores: tests that start programs wait more than they compute. `worksteal` keeps the tests of a module together.
 PYTEST := $(BIN)/python -m pytest
@@ -121,6 +126,7 @@ lock: $(RUN_READY) ## pin requirements/*.txt from the ranges in pyproject.toml (
 	$(COMPILE) requirements/interop-deploy.in --output-file requirements/interop-deploy.txt
 	$(COMPILE) requirements/interop-clients.in --output-file requirements/interop-clients.txt
 	$(COMPILE) requirements/audit.in --output-file requirements/audit.txt
+	$(COMPILE) requirements/site.in --output-file requirements/site.txt
 	$(COMPILE) bench/peers/pins/fastmcp.in --output-file bench/peers/pins/fastmcp.txt
 	$(COMPILE) bench/peers/pins/mcp-proxy.in --output-file bench/peers/pins/mcp-proxy.txt
 

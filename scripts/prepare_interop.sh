@@ -5,10 +5,12 @@
 #   .tools/clients      another with clients from PyPI that people use: FastMCP, OpenAI Agents
 #   .tools/openapi      OpenAPI documents of real APIs, from npm packages
 #   .tools/node         the TypeScript clients, the inspector and servers from npm, with a Node.js >= 22 as .tools/node/node
+#   .tools/agents       agents from npm that people connect: Claude Code, Codex, Gemini CLI, opencode
 #   .tools/identity     an OpenID provider from npm, and what drives a browser (the console, `make interop-keycloak`)
 #   .tools/conformance  the official conformance suite, which runs on that Node.js
 #   .tools/console      what builds the bundle of the console
 #   .tools/deploy       what checks the Containerfile and the manifests of Kubernetes: hadolint, kubernetes-validate
+#   .tools/site         what builds the pages of docs/ (`make site`)
 #   .tools/bin/helm     from the Go module proxy, where there is a Go; built once
 # redis-server and nginx, with which several gateways are tested, chromium, for the console, and prometheus, with promtool, are packages of the
 # system: as root on Debian they are installed, elsewhere it is said what is missing.
@@ -122,10 +124,14 @@ prepare clients python_packages "FastMCP and OpenAI Agents as clients, and the f
     requirements/interop-clients.txt & parts+=($!)
 prepare deploy python_packages "the lint of the Containerfile, and the manifests against the schemas of Kubernetes" \
     requirements/interop-deploy.txt & parts+=($!)
+prepare site python_packages "the build of the pages of docs/, and reading them in a browser" \
+    requirements/site.txt & parts+=($!)
 prepare openapi openapi_documents "the documents of real APIs (GitHub, Figma, Directus and others) as tools" \
     tests/interop/openapi/package-lock.json & parts+=($!)
 prepare node node_packages "the TypeScript clients, the inspector and the servers from npm" \
     $NODE_SOURCES/package-lock.json $NODE_SOURCES/runtime/package-lock.json & parts+=($!)
+prepare agents npm_packages "Claude Code, Codex, Gemini CLI and opencode after \`pactgate connect\`" \
+    tests/interop/agents/package-lock.json & parts+=($!)
 prepare conformance npm_packages "the official conformance suite, in either direction" \
     $NODE_SOURCES/conformance/package-lock.json & parts+=($!)
 prepare identity npm_packages "tokens of a real OpenID provider, the OAuth clients of the SDKs, and the console in a browser" \

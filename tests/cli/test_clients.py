@@ -10,9 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import run, run_on_terminal, run_program
+from tests.config.clients.client_files import WRITABLE, opened
 
 FILES = Path(__file__).parents[1] / "config" / "clients" / "files"
 CURSOR = ".cursor/mcp.json"
+NOBODY = "http://127.0.0.1:1"
+WITH_MARK = ("amp", "windsurf")
+"""Their files begin with a byte order mark here, as some editors write it."""
 PLACES = {"cursor.json": CURSOR, "codex.toml": ".codex/config.toml", "continue.yaml": ".continue/config.yaml"}
 TOOLS = """\
 from pactgate.tools import tool
@@ -107,6 +111,27 @@ def test_a_connected_client_starts_the_gateway_and_disconnecting_restores_every_
     assert (home / place).read_bytes() == before
 
 
+@pytest.mark.parametrize("name", WRITABLE)
+def test_connecting_any_client_adds_one_entry_once_and_disconnecting_restores_every_byte(
+    name: str, tmp_path: Path, project: Path
+) -> None:
+    file = opened(name)
+    assert file.data is not None
+    path = file.client.user_files({"HOME": str(tmp_path)})[0]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\xef\xbb\xbf" + file.data if name in WITH_MARK else file.data)
+    before = path.read_bytes()
+    words = ["connect", file.client.id, *(["--url", NOBODY] if file.client.url else ["--stdio"]), "--json"]
+    assert json.loads(run(project, *words, HOME=str(tmp_path)).stdout)["changed"]
+    connected = path.read_bytes()
+    assert set(file.changed(connected.decode("utf-8-sig")).servers()) == {*file.servers(), "pactgate"}
+    assert connected.startswith(before[:3])
+    assert not json.loads(run(project, *words, HOME=str(tmp_path)).stdout)["changed"]
+    assert path.read_bytes() == connected
+    assert run(project, "disconnect", file.client.id, HOME=str(tmp_path)).returncode == 0
+    assert path.read_bytes() == before
+
+
 def test_a_file_that_was_changed_since_loses_only_the_entry(home: Path, project: Path) -> None:
     run(project, "connect", "cursor", "--stdio", HOME=str(home))
     file = home / CURSOR
@@ -116,6 +141,20 @@ def test_a_file_that_was_changed_since_loses_only_the_entry(home: Path, project:
     assert "changed since" in file.read_text()
     assert '"serve"' not in file.read_text()
     assert "linear" in file.read_text()
+
+
+def test_an_address_of_any_port_is_removed_from_a_file_that_the_client_wrote_again(home: Path, project: Path) -> None:
+    file = home / CURSOR
+    names = set(run_servers(file))
+    run(project, "connect", "cursor", "--url", NOBODY, HOME=str(home))
+    text = file.read_text().replace("Cursor allows comments", "changed since")
+    file.write_text(text)
+    run(project, "connect", "cursor", "--url", "http://127.0.0.1:2", HOME=str(home))
+    assert set(run_servers(file)) == {*names, "pactgate"}
+    file.write_text(file.read_text().replace("changed since", "changed again"))
+    done = run(project, "disconnect", "cursor", HOME=str(home))
+    assert "without pactgate" in done.stdout
+    assert set(run_servers(file)) == names
 
 
 def test_a_client_without_a_file_gets_one_and_loses_it_again(home: Path, project: Path) -> None:
@@ -129,7 +168,7 @@ def test_a_client_without_a_file_gets_one_and_loses_it_again(home: Path, project
 def test_replacing_removes_what_the_gateway_has_itself(home: Path, project: Path) -> None:
     run(project, "import", "cursor", "--yes", HOME=str(home))
     before = (home / CURSOR).read_bytes()
-    done = run(project, "connect", "cursor", "--stdio", "--replace", "--json", HOME=str(home))
+    done = run(project, "connect", "cursor", "--url", NOBODY, "--replace", "--json", HOME=str(home))
     assert json.loads(done.stdout)["replaced"] == ["filesystem", "linear"]
     assert set(run_servers(home / CURSOR)) == {"pactgate"}
     run(project, "disconnect", "cursor", HOME=str(home))

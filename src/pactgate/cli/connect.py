@@ -43,11 +43,12 @@ _INPUT_ID: Final = "pactgate-token"
 
 
 class _Change(Struct, frozen=True):
-    """A file that `connect` changed, and the digest of what it wrote."""
+    """A file that `connect` changed, the digest of what it wrote, and the name of its entry."""
 
     file: str
     digest: str
     existed: bool
+    name: str = NAME
 
 
 class _Chosen(NamedTuple):
@@ -111,13 +112,13 @@ def connect(
         print(_spelled(client, entry))
         return 0
     chosen = _choose(client, project=project)
-    text = _with_entry(chosen, entry, needs_token=needs_token)
+    file = _with_entry(chosen, entry, needs_token=needs_token)
     replaced: list[str] = []
     if is_replace:
-        text, replaced = _without_ours(chosen, text, path)
-    is_changed = text.encode() != (chosen.file.data or b"")
+        file, replaced = _without_ours(chosen, file, path)
+    is_changed = file.data != chosen.file.data
     if is_changed:
-        _write(chosen, text)
+        _write(chosen, file.data or b"")
     with terminal.spinner(f"connecting as {client.title} does"):
         check = check_entry(to_ours(client, entry, Path.cwd()), os.environ.get(TOKEN_VARIABLE) if needs_token else None)
     if as_json:
@@ -145,17 +146,17 @@ def disconnect(*, name: str, project: bool, as_json: bool) -> int:
     client = chosen_client(name)
     chosen = _choose(client, project=project)
     changes = _changes()
-    change = next((one for one in changes if one.file == str(chosen.path)), None)
+    change = _change_of(chosen, changes)
     how = "nothing to do"
     if change is not None and chosen.file.data is not None and _digest(chosen.file.data) == change.digest:
         _restore(chosen.path, change)
         how = "as it was before"
     else:
-        names = [one for one, entry in chosen.file.servers(Path.cwd()).items() if points_here(entry)]
+        names = _own_names(chosen.file.servers(Path.cwd()), change)
         if names:
             _remove_entries(chosen, names)
             how = f"without {', '.join(names)}"
-            if change is not None:
+            if change is not None and change.existed:
                 how += f"; it was changed since, so its copy stays at {chosen.path}{_BACKUP}"
     _keep_changes([one for one in changes if one.file != str(chosen.path)])
     if as_json:
@@ -212,30 +213,40 @@ def _choose(client: Client, *, project: bool) -> _Chosen:
         raise CommandError(f"{path} can't be read: {problem.message}", problem.hint) from None
 
 
-def _with_entry(chosen: _Chosen, entry: Mapping[str, Any], *, needs_token: bool) -> str:
-    """The text of the file with the entry, and with the question for the token where the client asks for it."""
+def _with_entry(chosen: _Chosen, entry: Mapping[str, Any], *, needs_token: bool) -> ClientFile:
+    """The file with the entry, and with the question for the token where the client asks for it."""
     file = chosen.file
     servers = file.servers()
-    name = next((one for one, held in servers.items() if points_here(held)), NAME)
+    name = _name_of_entry(chosen)
     if servers.get(name) == {**({"name": name} if chosen.client.as_list else {}), **entry}:
-        return (file.data or b"").decode()
+        return file
     try:
         if name in servers and chosen.client.as_list:
             file = file.changed(file.without_entry(name))
-        text = file.with_entry(name, entry)
+        file = file.changed(file.with_entry(name, entry))
         if needs_token and chosen.client.id.startswith("vscode"):
-            text = file.changed(text).with_question(_INPUT_ID, "Token of the Pactgate gateway")
+            file = file.changed(file.with_question(_INPUT_ID, "Token of the Pactgate gateway"))
     except EditError as problem:
         raise CommandError(f"{chosen.path}: {problem.why}", problem.lines or _spelled(chosen.client, entry)) from None
-    return text
+    return file
 
 
-def _without_ours(chosen: _Chosen, text: str, config: Path | None) -> tuple[str, list[str]]:
-    """The text without the entries of servers that the gateway has itself."""
+def _name_of_entry(chosen: _Chosen) -> str:
+    return next(iter(_own_names(chosen.file.servers(), _change_of(chosen, _changes()))), NAME)
+
+
+def _own_names(servers: Mapping[str, Mapping[str, Any]], change: _Change | None) -> list[str]:
+    """The entries that are the gateway: by what they start or call, and the one that `connect` wrote, at whatever address."""
+    written = change.name if change is not None else None
+    return [name for name, entry in servers.items() if name == written or points_here(entry)]
+
+
+def _without_ours(chosen: _Chosen, file: ClientFile, config: Path | None) -> tuple[ClientFile, list[str]]:
+    """The file without the entries of servers that the gateway has itself."""
     if config is None:
         raise CommandError("There is no configuration to replace them by.", "`pactgate import` takes them over first.")
     known = {_identity(server) for server in load_config(config).servers.values()}
-    file, removed = chosen.file.changed(text), []
+    removed = []
     for name, entry in chosen.file.servers().items():
         ours = to_ours(chosen.client, entry, Path.cwd())
         if ours is None or points_here(entry) or _entry_identity(ours.entry) not in known:
@@ -245,7 +256,7 @@ def _without_ours(chosen: _Chosen, text: str, config: Path | None) -> tuple[str,
         except EditError as problem:
             raise CommandError(f"{chosen.path}: {problem.why}") from None
         removed.append(name)
-    return (file.data or b"").decode("utf-8-sig"), removed
+    return file, removed
 
 
 def _identity(server: Any) -> tuple[Any, ...]:
@@ -256,20 +267,20 @@ def _entry_identity(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     return entry.get("url"), entry.get("command"), tuple(entry.get("args", ()))
 
 
-def _write(chosen: _Chosen, text: str) -> None:
+def _write(chosen: _Chosen, data: bytes) -> None:
     changes = _changes()
     before = chosen.file.data
-    change = next((one for one in changes if one.file == str(chosen.path)), None)
+    change = _change_of(chosen, changes)
     is_ours = change is not None and before is not None and _digest(before) == change.digest
     try:
         chosen.path.parent.mkdir(parents=True, exist_ok=True)
         if not is_ours and before is not None:
             shutil.copy2(chosen.path, f"{chosen.path}{_BACKUP}")
-        replace_file(chosen.path, text, mode=0o600)
+        replace_file(chosen.path, data.decode(), mode=0o600)
     except OSError as problem:
         raise CommandError(f"{chosen.path} can't be written: {problem.strerror}.", exit_code=1) from None
     existed = change.existed if change is not None and is_ours else before is not None
-    fresh = _Change(str(chosen.path), _digest(text.encode()), existed)
+    fresh = _Change(str(chosen.path), _digest(data), existed, _name_of_entry(chosen))
     _keep_changes([*(one for one in changes if one.file != fresh.file), fresh])
 
 
@@ -288,7 +299,7 @@ def _remove_entries(chosen: _Chosen, names: list[str]) -> None:
     try:
         for name in names:
             file = file.changed(file.without_entry(name))
-        replace_file(chosen.path, (file.data or b"").decode("utf-8-sig"))
+        replace_file(chosen.path, (file.data or b"").decode())
     except EditError as problem:
         raise CommandError(f"{chosen.path}: {problem.why}", f"Remove {', '.join(names)} by hand.") from None
     except OSError as problem:
@@ -341,6 +352,10 @@ def _changes() -> list[_Change]:
         data = _state_file().read_bytes()[:_MAX_STATE_BYTES]
         return msgspec.json.decode(data, type=list[_Change])
     return []
+
+
+def _change_of(chosen: _Chosen, changes: list[_Change]) -> _Change | None:
+    return next((one for one in changes if one.file == str(chosen.path)), None)
 
 
 def _keep_changes(changes: list[_Change]) -> None:

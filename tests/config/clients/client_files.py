@@ -1,7 +1,8 @@
-"""A file of each client, as that client writes it."""
+"""A file of each client, as that client writes it, with comments of a person: some clients allow none, but none is lost here."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pactgate.config.clients.client_file import ClientFile
@@ -11,6 +12,7 @@ from pactgate.config.clients.table import Client, find_client
 FILES = Path(__file__).parent / "files"
 URL = "http://127.0.0.1:7411/mcp"
 PROJECT = Path("/srv/ann/shop")
+COMMENT = re.compile(r"(?:^|\s)(?:(?:#|//) .*$|/\* .*? \*/)", re.MULTILINE)
 NAMES = sorted(path.stem for path in FILES.iterdir())
 WRITABLE = [name for name in NAMES if name != "roo-code"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from pactgate.config.clients.client_file import ClientFile
 from pactgate.config.clients.points_here import points_here
 from pactgate.config.clients.table import Client, find_client
 from pactgate.config.problems import UnreadableError
-from tests.config.clients.client_files import WRITABLE, entries_for, opened
+from tests.config.clients.client_files import COMMENT, WRITABLE, entries_for, opened
 
 
 @pytest.mark.parametrize("name", WRITABLE)
@@ -26,8 +26,23 @@ def test_connecting_adds_one_entry_and_nothing_else_and_disconnecting_takes_it_a
         without_us = with_us.without_entry("pactgate")
         assert file.data is not None
         assert file.changed(without_us).servers() == file.servers()
-        comments = re.findall(r"(?:^|\s)(?:#|//) .*$", file.data.decode(), re.MULTILINE)
-        assert all(comment in without_us for comment in comments)
+        assert COMMENT.findall(without_us) == COMMENT.findall(file.data.decode())
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [lambda text: text, lambda text: text.replace("\n", "\r\n"), str.rstrip],
+    ids=["as_it_is", "crlf", "no_last_line_break"],
+)
+@pytest.mark.parametrize("name", WRITABLE)
+def test_connecting_removes_no_letter_of_a_file(name: str, spelling: Callable[[str], str]) -> None:
+    given = opened(name)
+    assert given.data is not None
+    text = spelling(given.data.decode())
+    file = given.changed(text)
+    for entry in entries_for(file.client):
+        letters = iter(file.with_entry("pactgate", entry))
+        assert all(letter in letters for letter in text)
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"{", b"[1]", b'{"a": 1, "a": 2}'])

@@ -2,12 +2,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pactgate.config.clients.table import Client, clients, find_client
-from tests.config.clients.client_files import NAMES
+from pactgate.config.problems import ConfigFindings
+from pactgate.config.reader import FORMATS, read
+from tests.config.clients.client_files import COMMENT, NAMES, WRITABLE, opened
 
 
 def test_every_client_has_a_file_that_was_tried() -> None:
     assert {client.id for client in clients()} == {name.removesuffix("-2") for name in NAMES}
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+def test_every_file_that_was_tried_has_a_comment_and_something_beside_the_servers(name: str) -> None:
+    file = opened(name)
+    assert file.data is not None
+    text = file.data.decode()
+    assert COMMENT.search(text)
+    members = read(text, FORMATS[file.path.suffix], ConfigFindings(str(file.path)))
+    assert isinstance(members, dict)
+    assert set(members) > {file.client.key[0]}
 
 
 def test_the_places_of_files_follow_the_system_and_its_variables() -> None:
