@@ -19,6 +19,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Raw
 
+from pactgate.core.contract import CATEGORIES
+from pactgate.core.principal import PrincipalKind
+
+Path = tuple[str, ...]
+
 CALLER: Final[Mapping[str, Any]] = {
     "subject": "x",
     "issuer": "x",
@@ -31,6 +36,11 @@ CALLER: Final[Mapping[str, Any]] = {
 TOOL: Final[Mapping[str, Any]] = {"name": "x", "server": "x", "category": "x", "readOnly": True}
 MEMBERS: Final[Mapping[str, Mapping[str, Any]]] = {"caller": CALLER, "tool": TOOL}
 """What a condition can name beside `arguments`, each with a value of its type."""
+_WORDS: Final[Mapping[Path, tuple[str, ...]]] = {
+    ("caller", "kind"): tuple(kind.value for kind in PrincipalKind),
+    ("tool", "category"): CATEGORIES,
+}
+"""Members that have one of few values."""
 MAX_VALUE_BYTES: Final = 16_384
 """A longer value of one argument is not compared: it would cost the calls of others too much time."""
 
@@ -53,8 +63,6 @@ _TYPES: Final = frozenset({"int", "uint", "double", "bool", "string", "bytes", "
 _SAMPLES: Final = (1, 1.5, "1", True, [1], ["1"], {"1": 1})
 _LITERAL: Final = r"""(?:'[^']*'|"[^"]*"|\d[\d.]*|true|false)"""
 _MAX_SAMPLED: Final = 2
-
-Path = tuple[str, ...]
 
 
 class ConditionError(Exception):
@@ -159,9 +167,13 @@ class Condition:
     def _check_types(self, rewritten: str) -> None:
         """Refuse what is a type error for every type that its arguments may have, and lists that are compared with single values."""
         for path, name in self._names.items():
+            shown, words = ".".join(path), _WORDS.get(path)
             is_list = isinstance(MEMBERS.get(path[0], {}).get(path[-1]), list)
-            if is_list and re.search(rf"\b{name}\b\s*[=!]=\s*{_LITERAL}|{_LITERAL}\s*[=!]=\s*{name}\b", rewritten):
-                raise ConditionError(f"{'.'.join(path)} is a list; write 'x' in {'.'.join(path)}")
+            for match in re.finditer(rf"\b{name}\b\s*[=!]=\s*({_LITERAL})|({_LITERAL})\s*[=!]=\s*{name}\b", rewritten):
+                if is_list:
+                    raise ConditionError(f"{shown} is a list; write 'x' in {shown}")
+                if words is not None and (word := (match[1] or match[2])[1:-1]) not in words:
+                    raise ConditionError(f"{shown} is never {word!r}; it is {', '.join(words)}")
         last: ConditionError | None = None
         for values in self._samples():
             try:
