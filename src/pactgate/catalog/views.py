@@ -65,6 +65,10 @@ class View:
     def is_search(self) -> bool:
         return self.settings.surface == "search"
 
+    @property
+    def has_groups(self) -> bool:
+        return self.settings.surface == "groups"
+
     def may_show(self, server: str) -> bool:
         """Whether anything of a server can be in the view."""
         whole = Selector(SelectorKind.SERVER, server)
