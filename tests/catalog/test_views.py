@@ -30,14 +30,14 @@ def shown(made: Tool) -> dict[str, Any]:
 
 
 @given(
-    st.dictionaries(st.text(max_size=3), VALUES, max_size=3),
+    st.dictionaries(st.text(max_size=3) | st.sampled_from(["owner", "Owner", "Q"]), VALUES, max_size=3),
     st.dictionaries(st.sampled_from(["owner", "q"]), VALUES, min_size=1),
 )
 def test_fixed_arguments_are_added_once_and_nothing_else_changes(given_: dict[str, Any], fixed: dict[str, Any]) -> None:
     view = View("v", ViewSection(tools=("*",), arguments={"github.pull": fixed}))
     _, bound = view.bind(tool())
     for text in (json.dumps(given_).encode(), json.dumps(given_, indent=2).encode()):
-        if given_.keys() & fixed.keys():
+        if {name.casefold() for name in given_} & fixed.keys():
             with pytest.raises(GatewayFailure) as raised:
                 bound.fill(text)
             assert raised.value.kind is Kind.INVALID_ARGUMENTS

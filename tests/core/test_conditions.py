@@ -81,6 +81,31 @@ def test_another_type_is_neither_true_nor_false(value: Any) -> None:
         Condition("arguments.amount < 500").holds({AMOUNT: value})
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "arguments.amount > 500 || arguments.tip > 50",
+        "arguments.tip > 50 || arguments.amount > 500",
+        "!(arguments.tip <= 50 && arguments.amount <= 500)",
+        "arguments.note == '(||' || (arguments.tip > 50 || !(arguments.amount <= 500))",
+        "[1, 2].exists(x, x == arguments.tip || x > 5) || arguments.amount > 500",
+    ],
+)
+def test_what_is_absent_hides_no_type_error_of_another_operand(source: str) -> None:
+    """Otherwise a client could leave one argument out, and write another one as text, to pass by a rule that denies."""
+    with pytest.raises(ConditionError):
+        Condition(source).holds({AMOUNT: "9999"})
+    assert Condition(source).holds({AMOUNT: 9999}) is True
+    assert Condition(source).holds({}) is False
+
+
+@pytest.mark.parametrize(
+    "source", ["arguments.tip > 50 && arguments.amount > 500", "arguments.tip > 50 ? arguments.amount > 500 : false"]
+)
+def test_what_is_absent_makes_false_what_needs_it_whatever_the_rest_is(source: str) -> None:
+    assert Condition(source).holds({AMOUNT: "9999"}) is False
+
+
 def test_values_of_one_call_are_not_those_of_the_next() -> None:
     condition = Condition("arguments.amount < 500")
     assert condition.holds({AMOUNT: 1})
@@ -92,6 +117,25 @@ def test_the_reader_decodes_what_is_named_however_its_key_is_spelt() -> None:
     text = b'{"am\\u006funt": 5, "customer": {"id": "x", "more": [1e999]}, "rest": {"deep": []}}'
     assert reader.read(text) == {AMOUNT: 5, ("arguments", "customer", "id"): "x"}
     assert reader.read(b'{"customer": null}') == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"Amount": 9999}',
+        b'{"amount": 1, "AMOUNT": 9999}',
+        b'{"Customer": {"id": "x"}}',
+        b'{"customer": {"ID": "x"}}',
+        '{"cu\u017ftomer": {}}'.encode(),
+    ],
+)
+def test_a_name_that_a_server_may_read_as_a_named_one_can_not_be_decided(text: bytes) -> None:
+    """Go's decoder, and others, ignore the case of names."""
+    reader = ArgumentReader((("amount",), ("customer", "id")))
+    for _ in range(2):
+        with pytest.raises(ConditionError, match="another spelling"):
+            reader.read(text)
+    assert reader.read(b'{"amounts": 9999, "customer": {"number": 1}, "ID": 1}') == {}
 
 
 @pytest.mark.parametrize("text", [b'{"customer": "x"}', b'{"customer": {"id": "%b"}}' % (b"x" * MAX_VALUE_BYTES)])

@@ -50,6 +50,7 @@ def start_gateway(folder: Path, port: int, auth: dict[str, Any], **settings: Any
         "mcpServers": {"files": server, "opaque": server},
         "categories": {"*.look": "query", "*.write": "mutation", "*.start": "execution"},
         "auth": auth,
+        "views": {"desk": {"tools": ["files.*"], "rename": {"files.look": "look"}}},
         "rateLimits": {"enabled": False},
         **settings,
     }

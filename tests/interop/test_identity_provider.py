@@ -98,7 +98,7 @@ DRIVERS: dict[str, list[str | Path]] = {
 }
 
 
-@pytest.mark.parametrize("path", ["/mcp", "/mcp/files"])
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/files", "/mcp/v/desk"])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_finds_its_way_from_a_bare_401_to_a_call(client: str, path: str, place: Place) -> None:
     outcome = play(CLIENTS[client], place.job(client, path, ["files__look" if path == "/mcp" else "look"]))

@@ -10,7 +10,9 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 import pytest
@@ -39,6 +41,8 @@ class CredentialKind(NamedTuple):
     name: str
     make: Callable[[Path], str]
     revoke: Callable[[Path], None]
+    is_known: bool = True
+    """Whether the gateway can tell it from other text, wherever a client puts it. Nobody can tell an opaque token but its provider."""
 
 
 def configure(folder: Path, **holders: Any) -> None:
@@ -69,10 +73,47 @@ def make_access_token(folder: Path) -> str:
     return sign({"alg": "RS256", "typ": "at+jwt", "kid": "k"}, claims, key)
 
 
+class Introspection(BaseHTTPRequestHandler):
+    """Says of every token that it is Ann's."""
+
+    url = ""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        body = json.dumps({"active": True, "sub": "ann", "aud": AUDIENCE, "scope": "mcp:run"}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module", autouse=True)
+def provider() -> Iterator[None]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Introspection) as server:
+        Introspection.url = f"http://127.0.0.1:{server.server_port}"
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield
+        server.shutdown()
+        thread.join()
+
+
+def make_opaque_token(folder: Path) -> str:
+    own = {"clientId": "gateway", "clientSecret": "Se" * 12, "url": f"{Introspection.url}/introspect"}
+    issuer = {"issuer": Introspection.url, "audiences": [AUDIENCE], "introspection": own}
+    auth = {"tokens": {"ops": {"token": ADMIN, "roles": ["admin"]}}, "issuers": [issuer], "resource": AUDIENCE}
+    write_config(folder, {"files": scripted()}, auth=auth, **EVERYTHING)
+    return TOKEN
+
+
 CREDENTIALS = (
     CredentialKind("a token of the file", make_token, configure),
     CredentialKind("an API key", make_key, revoke_api_key),
     CredentialKind("an access token", make_access_token, configure),
+    CredentialKind("an opaque access token", make_opaque_token, configure, is_known=False),
 )
 
 
@@ -172,7 +213,7 @@ def test_a_credential_is_in_nothing_that_is_written_or_answered(kind: Credential
         answers = Answers(int(served.url.rpartition(":")[2]))
         asked = call({}, authorization=f"Bearer {secret}")
         assert status(answers.send(asked)) == 200
-        for requests in (as_header, as_path, as_message):
+        for requests in (as_header, as_path, as_message) if kind.is_known else (as_header,):
             for data in requests(secret):
                 answers.send(data)
         kind.revoke(tmp_path)

@@ -17,11 +17,13 @@ from pactgate.app import Gateway, build
 from pactgate.config.model import Config
 from pactgate.config.sections.audit import AuditSection
 from pactgate.config.sections.auth import Token
+from pactgate.config.sections.cache import Cache, CacheRule
 from pactgate.config.sections.limits import Categories
 from pactgate.config.sections.listen import ListenSection
+from pactgate.config.sections.views import ViewSection
 from pactgate.core.events import Event
 from tests.support.facing import call, initialize, message, modern, notification
-from tests.support.identity_provider import IdentityProvider
+from tests.support.identity_provider import AUDIENCE, IdentityProvider
 from tests.support.raw_http import Answer, RawClient, get, post
 from tests.support.servers import UNLIMITED, logged, scripted
 from tests.support.token_guard import auth_for
@@ -103,6 +105,43 @@ async def test_a_missing_scope_is_403_with_exactly_the_scope_of_the_tool_and_not
                     assert failure["scopes"] == [needed]
         sent = [entry for entry in logged(tmp_path / "log") if entry["method"] == "tools/call"]
         assert len(sent) == sum(map(len, GRANTED.values()))
+
+
+DESK = ViewSection(tools=("files.*",), rename={"files.write": "change"})
+LAZY = ViewSection(tools=("files.*",), surface="search")
+CACHED = Cache(tools={"files.*": CacheRule()})
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "arguments"),
+    [
+        ("/mcp", "files__write", {}),
+        ("/mcp", "files.write", {}),
+        ("/mcp", "write", {}),
+        ("/mcp/files", "write", {}),
+        ("/mcp/v/desk", "change", {}),
+        ("/mcp/v/lazy", "call_tool", {"name": "files.write", "arguments": {}}),
+    ],
+)
+async def test_on_each_path_the_scope_is_that_of_the_tool_that_would_run(
+    path: str, name: str, arguments: dict[str, Any], tmp_path: Path
+) -> None:
+    """Also where the result is in the cache, and with a token for that path alone."""
+    async with (
+        IdentityProvider() as provider,
+        served(provider, tmp_path, views={"desk": DESK, "lazy": LAZY}, cache=CACHED) as (_, port, _),
+    ):
+        own = AUDIENCE + path.removeprefix("/mcp")
+        for scope, status in (("mcp:read", 403), ("mcp:write", 200), ("mcp:read", 403)):
+            token = bearer(provider.token(scope=scope, aud=own))
+            answer = await ask(port, modern("tools/call", path, name=name, arguments=arguments, **token))
+            assert answer.status == status, answer.body
+            if status == 403:
+                where = f"https://gateway.example/.well-known/oauth-protected-resource{path}"
+                said = f'Bearer error="insufficient_scope", scope="mcp:write", resource_metadata="{where}"'
+                assert answer.header("www-authenticate") == said
+        sent = [entry for entry in logged(tmp_path / "log") if entry["method"] == "tools/call"]
+        assert len(sent) == 1
 
 
 async def test_step_up_of_one_caller_goes_on_in_its_session(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -356,6 +357,19 @@ async def test_a_server_of_which_nothing_is_allowed_does_not_exist_over_http() -
             assert '"b' not in ((await inside.ask(method, who=some())).result or b"").decode()
         status = await inside.ask("resources/read", who=some(), params={"uri": "pactgate://status"})
         assert b'\\"b\\"' not in (status.result or b"")
+
+
+async def test_the_api_tells_a_client_no_more_of_a_denied_call_than_of_one_of_a_name_nobody_has() -> None:
+    """Neither the rows of `/api/calls`, which the console shows, nor the trace of one call."""
+    async with guarded() as inside:
+        stories, told = inside.gateway.stories, []
+        for name in (DENIED, UNKNOWN):
+            reply = await inside.call(f"a.{name}", who=some())
+            assert reply.error is not None
+            trace = stories.get(reply.error.data["requestId"], "some")
+            text = json.dumps([stories.latest(1, "some"), trace]).replace(UNKNOWN, DENIED)
+            told.append(re.sub(r'"(requestId|time)": "[^"]*"|\d+\.\d+', "", text))
+        assert told[0] == told[1]
 
 
 async def test_while_a_server_is_away_its_denied_names_are_as_unknown_as_before() -> None:

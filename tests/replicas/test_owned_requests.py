@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import urllib.error
 import urllib.request
@@ -51,7 +52,8 @@ def servers(asking: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def cluster(redis: RedisServer, asking: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster")
-    settings = {"response": {"maxResponseBytes": 4096}}
+    rules = [{"allow": "*", "to": "*"}, {"deny": "plain.pid", "to": "*"}]
+    settings = {"response": {"maxResponseBytes": 4096}, "permissions": rules}
     with Cluster(folder, servers(asking), store=redis.url, settings=settings) as cluster:
         cluster.balance()
         yield cluster
@@ -63,6 +65,19 @@ def test_a_legacy_session_is_served_by_its_replica_wherever_its_requests_land(cl
         status, body = call(address, session, "plain__echo", text=address)
         assert status == 200
         assert address in body["result"]["content"][0]["text"]
+
+
+def test_a_denied_tool_is_as_unknown_through_another_replica(cluster: Cluster) -> None:
+    session = initialize(cluster.addresses[0])
+    for address in cluster.addresses:
+        denied, unknown = [call(address, session, f"plain__{name}") for name in ("pid", "pix")]
+        said = [json.dumps(body["error"]) for _, body in (denied, unknown)]
+        assert denied[0] == unknown[0]
+        assert _without_ids(said[0]) == _without_ids(said[1]).replace("pix", "pid")
+
+
+def _without_ids(said: str) -> str:
+    return re.sub(r'"(requestId|durationMs)": ("[^"]*"|\d+)', "", said)
 
 
 def test_a_session_that_is_deleted_through_one_replica_is_gone_for_all(cluster: Cluster) -> None:

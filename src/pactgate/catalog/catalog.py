@@ -24,6 +24,7 @@ from pactgate.catalog.discovery import (
 )
 from pactgate.catalog.index import PROMPT_KIND, SEPARATORS, TOOL_KIND, NameIndex, PromptIndex, ToolIndex, exposed_name
 from pactgate.catalog.search_surface import SearchSurface, is_search_tool
+from pactgate.catalog.tool_groups import ToolGroups
 from pactgate.catalog.uris import ResourceTarget, UriIndex, full_uri, resolve_uri, unlisted
 from pactgate.catalog.views import BoundTool
 from pactgate.config.value_checks import OWN_SERVER_ID
@@ -137,6 +138,7 @@ class Catalog:
         bound: Mapping[str, BoundTool] | None = None,
         rank: Callable[[Any], Any] | None = None,
         pinned: Callable[[Tool], bool] | None = None,
+        other_views: Mapping[str, Callable[[Tool], bool]] | None = None,
     ) -> None:
         self.bound = bound
         """In a view, what its names mean, by full name."""
@@ -170,12 +172,19 @@ class Catalog:
         self.servers = tuple(by_server)
         self.search: SearchSurface | None = None
         """On a search surface, what finds the tools; the list has the tools of the surface and the pinned ones."""
+        self.groups: ToolGroups | None = None
+        """In a view with groups, the tools that are in no list."""
         self._listed_tools: tuple[Tool, ...] | None = None
         if pinned is not None:
             shown = [tool for tool in self.tools.entries() if not is_search_tool(tool)]
-            own = tuple(tool for tool in by_server[OWN_SERVER_ID].tools)
-            self.search = SearchSurface(shown)
-            self._listed_tools = (*own, *filter(pinned, shown))
+            if other_views is None:
+                self._listed_tools = (*by_server[OWN_SERVER_ID].tools, *filter(pinned, shown))
+                self.search = SearchSurface(shown)
+            else:
+                self._listed_tools = tuple(filter(pinned, shown))
+                rest = [tool for tool in shown if not pinned(tool)]
+                views = ((name, [*filter(has_tool, rest)]) for name, has_tool in other_views.items())
+                self.groups = ToolGroups(rest, self.instructions, views)
         self.reserved = frozenset(reserved)
         self.missing = dict(missing or {})
         self._server_info = server_info

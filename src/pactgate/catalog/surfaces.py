@@ -59,6 +59,7 @@ class CatalogState(Struct, frozen=True, kw_only=True):
         bound: Mapping[str, BoundTool] | None = None,
         rank: Callable[[Any], Any] | None = None,
         pinned: Callable[[Tool], bool] | None = None,
+        other_views: Mapping[str, Callable[[Tool], bool]] | None = None,
     ) -> Catalog:
         """The catalog of these servers. Facts about other servers are left out."""
         return Catalog(
@@ -73,6 +74,7 @@ class CatalogState(Struct, frozen=True, kw_only=True):
             bound=bound,
             rank=rank,
             pinned=pinned,
+            other_views=other_views,
         )
 
 
@@ -197,12 +199,10 @@ class Surfaces:
             tools |= {tool.full_name: grants[tool.full_name, True] for tool in shown.tools}
             prompts |= {prompt.full_name: grants[prompt.full_name, False] for prompt in shown.prompts}
         bound: dict[str, BoundTool] = {}
-        search: tuple[Tool, ...] = ()
         if view is not None:
             by_server = {id_: _bind(view, own, bound) for id_, own in by_server.items()}
             if view.is_search:
-                search = search_tools(splits_calls=view.settings.split_calls)
-                by_server[OWN_SERVER_ID] = ServerCatalog(tools=search)
+                by_server[OWN_SERVER_ID] = ServerCatalog(tools=search_tools(splits_calls=view.settings.split_calls))
         if key.sees_own:
             by_server |= state.built_in
         removed = state.reserved - state.by_server.keys() - state.built_in.keys()
@@ -215,8 +215,13 @@ class Surfaces:
             access=access,
             bound=None if view is None else bound,
             rank=None if view is None else view.rank,
-            pinned=view.is_pinned if view is not None and search else None,
+            pinned=view.is_pinned if view is not None and view.settings.surface != "full" else None,
+            other_views=self._other_views(view) if view is not None and view.has_groups else None,
         )
+
+    def _other_views(self, view: View) -> dict[str, Callable[[Tool], bool]]:
+        """The views that are groups in this one, each with what it would show."""
+        return {name: other.has_tool for name, other in self._views.views.items() if other is not view}
 
     def _may_reach(self, caller: CallerKey | None, server: str) -> bool:
         return self._permissions is None or caller is None or self._permissions.may_reach(caller, server)

@@ -35,9 +35,9 @@ class BoundTool(Struct, frozen=True, gc=False, eq=False):
     """The fixed arguments, as the members of an object."""
 
     def fill(self, arguments: bytes) -> bytes:
-        """The arguments of a call with the fixed ones. Raises if a client sends one of them itself."""
-        given = messages.members(arguments)
-        twice = [name for name in given if name in self.fixed]
+        """The arguments of a call with the fixed ones. Raises if a client sends one itself, in whatever case: servers may ignore it."""
+        given, fixed = messages.members(arguments), {name.casefold() for name in self.fixed}
+        twice = [name for name in given if name.casefold() in fixed]
         if twice:
             raise GatewayFailure(
                 Kind.INVALID_ARGUMENTS,
@@ -64,6 +64,10 @@ class View:
     @property
     def is_search(self) -> bool:
         return self.settings.surface == "search"
+
+    @property
+    def has_groups(self) -> bool:
+        return self.settings.surface == "groups"
 
     def may_show(self, server: str) -> bool:
         """Whether anything of a server can be in the view."""

@@ -1,8 +1,9 @@
 """Conditions of permission rules, in CEL (Common Expression Language): the values they name, and whether they hold.
 
 A condition sees only the members of `arguments`, `caller` and `tool` that it names, each of them as one variable, so nothing else of a
-call is decoded or converted. A member that is absent or null makes a condition false that needs it, except in `has(...)`; a type error
-raises. CEL has no loops without bounds and no side effects. The engine is imported with the first condition. Must not: decide anything.
+call is converted. A member that is absent or null makes a condition false that needs it, except in `has(...)`; a type error raises, and
+so does a name that a server which ignores case would read as a named one. CEL has no loops without bounds and no side effects. The engine
+is imported with the first condition. Must not: decide anything.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ import importlib.machinery
 import importlib.util
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
-from itertools import product
+from functools import cache, cached_property, lru_cache
+from itertools import accumulate, product
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Raw, defstruct
+from msgspec import Raw
+
+from pactgate.core.contract import CATEGORIES
+from pactgate.core.principal import PrincipalKind
+
+Path = tuple[str, ...]
 
 CALLER: Final[Mapping[str, Any]] = {
     "subject": "x",
@@ -30,9 +36,16 @@ CALLER: Final[Mapping[str, Any]] = {
 TOOL: Final[Mapping[str, Any]] = {"name": "x", "server": "x", "category": "x", "readOnly": True}
 MEMBERS: Final[Mapping[str, Mapping[str, Any]]] = {"caller": CALLER, "tool": TOOL}
 """What a condition can name beside `arguments`, each with a value of its type."""
+_WORDS: Final[Mapping[Path, tuple[str, ...]]] = {
+    ("caller", "kind"): tuple(kind.value for kind in PrincipalKind),
+    ("tool", "category"): CATEGORIES,
+}
+"""Members that have one of few values."""
 MAX_VALUE_BYTES: Final = 16_384
 """A longer value of one argument is not compared: it would cost the calls of others too much time."""
 
+_MAX_HARMLESS: Final = 256
+"""Names of other arguments that are remembered, so that only a new one is looked at."""
 _ARGUMENTS: Final = "arguments"
 _TOKEN: Final = re.compile(
     r"""(?P<space>\s+|//[^\n]*)|(?P<text>[rRbB]{0,2}(?:'''.*?'''|\"\"\".*?\"\"\"|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"))"""
@@ -50,8 +63,6 @@ _TYPES: Final = frozenset({"int", "uint", "double", "bool", "string", "bytes", "
 _SAMPLES: Final = (1, 1.5, "1", True, [1], ["1"], {"1": 1})
 _LITERAL: Final = r"""(?:'[^']*'|"[^"]*"|\d[\d.]*|true|false)"""
 _MAX_SAMPLED: Final = 2
-
-Path = tuple[str, ...]
 
 
 class ConditionError(Exception):
@@ -72,7 +83,8 @@ class Condition:
         self._names: dict[Path, str] = {}
         self._presence: dict[Path, str] = {}
         self._values: dict[str, Any] = {}
-        rewritten = self._rewrite([*_tokens(source)])
+        self._tokens = [*_tokens(source)]
+        rewritten = self._rewrite(self._tokens)
         engine = _engine()
         try:
             self._program = engine.compile(rewritten)
@@ -98,11 +110,31 @@ class Condition:
             found = self._program.execute(self._context)
         except (TypeError, ValueError, ArithmeticError, LookupError, RuntimeError) as problem:
             if any(values.get(path) is None for path in self._names):
-                return False
+                return self._holds_by_operands(values)
             raise ConditionError(_first_sentence(problem)) from None
         if not isinstance(found, bool):
             raise ConditionError("it is neither true nor false")
         return found
+
+    def _holds_by_operands(self, values: Mapping[Path, Any]) -> bool:
+        """What is absent makes its own operand of `||` or `&&` false, and hides no type error of another one."""
+        is_any, operands = self._operands
+        trouble: ConditionError | None = None
+        for operand in operands:
+            try:
+                if operand.holds(values) is is_any:
+                    return is_any
+            except ConditionError as problem:
+                trouble = problem
+        if trouble is not None:
+            raise trouble
+        return bool(operands) and not is_any
+
+    @cached_property
+    def _operands(self) -> tuple[bool, tuple[Condition, ...]]:
+        """Whether one operand is enough, and the operands; none where there are less than two."""
+        is_any, operands = _operands_of(self._tokens)
+        return is_any, tuple(map(Condition, operands)) if len(operands) > 1 else ()
 
     def _rewrite(self, tokens: list[ConditionToken]) -> str:
         """The expression with one variable for each named member, and one for each `has(...)` of a member."""
@@ -135,9 +167,13 @@ class Condition:
     def _check_types(self, rewritten: str) -> None:
         """Refuse what is a type error for every type that its arguments may have, and lists that are compared with single values."""
         for path, name in self._names.items():
+            shown, words = ".".join(path), _WORDS.get(path)
             is_list = isinstance(MEMBERS.get(path[0], {}).get(path[-1]), list)
-            if is_list and re.search(rf"\b{name}\b\s*[=!]=\s*{_LITERAL}|{_LITERAL}\s*[=!]=\s*{name}\b", rewritten):
-                raise ConditionError(f"{'.'.join(path)} is a list; write 'x' in {'.'.join(path)}")
+            for match in re.finditer(rf"\b{name}\b\s*[=!]=\s*({_LITERAL})|({_LITERAL})\s*[=!]=\s*{name}\b", rewritten):
+                if is_list:
+                    raise ConditionError(f"{shown} is a list; write 'x' in {shown}")
+                if words is not None and (word := (match[1] or match[2])[1:-1]) not in words:
+                    raise ConditionError(f"{shown} is never {word!r}; it is {', '.join(words)}")
         last: ConditionError | None = None
         for values in self._samples():
             try:
@@ -163,33 +199,34 @@ compile_condition: Final = lru_cache(maxsize=4096)(Condition)
 
 
 class ArgumentReader:
-    """Reads some members out of the bytes of arguments, and nothing else of them."""
+    """Reads some members out of the bytes of arguments, and converts nothing else of them."""
 
     def __init__(self, paths: tuple[Path, ...]) -> None:
-        heads = tuple(dict.fromkeys(path[0] for path in paths))
-        fields = [(f"f{at}", Raw | msgspec.UnsetType, UNSET) for at in range(len(heads))]
-        names = {f"f{at}": head for at, head in enumerate(heads)}
-        self._decode = msgspec.json.Decoder(defstruct("_Named", fields, rename=names, gc=False)).decode
+        heads = dict.fromkeys(path[0] for path in paths)
+        self._folded = {head.casefold(): head for head in heads}
+        self._harmless = set(heads)
         self._heads = [
             (
-                f"f{at}",
                 head,
                 (head,) in paths,
                 ArgumentReader(below) if (below := tuple(p[1:] for p in paths if p[0] == head and p[1:])) else None,
             )
-            for at, head in enumerate(heads)
+            for head in heads
         ]
 
     def read(self, arguments: bytes, above: Path = (_ARGUMENTS,)) -> dict[Path, Any]:
         """The values that are there, by path. Raises ConditionError."""
         try:
-            found = self._decode(arguments)
+            found = _object.decode(arguments)
         except msgspec.DecodeError:
             raise ConditionError(f"{'.'.join(above)} is not an object") from None
+        for name in found:
+            if name not in self._harmless:
+                self._require_other(name, above)
         values: dict[Path, Any] = {}
-        for field, head, is_wanted, below in self._heads:
-            raw = getattr(found, field)
-            if raw is UNSET:
+        for head, is_wanted, below in self._heads:
+            raw = found.get(head)
+            if raw is None:
                 continue
             path = (*above, head)
             if is_wanted:
@@ -197,6 +234,14 @@ class ArgumentReader:
             if below is not None and bytes(raw) != b"null":
                 values |= below.read(bytes(raw), path)
         return values
+
+    def _require_other(self, name: str, above: Path) -> None:
+        """Many servers ignore the case of names, some only where the exact one is missing."""
+        named = self._folded.get(name.casefold())
+        if named is not None:
+            raise ConditionError(f"a server may read another spelling of {'.'.join((*above, named))} as that")
+        if len(self._harmless) < _MAX_HARMLESS:
+            self._harmless.add(name)
 
 
 def _value(raw: Raw, path: Path) -> Any:
@@ -209,6 +254,7 @@ def _value(raw: Raw, path: Path) -> Any:
 
 
 _any: Final = msgspec.json.Decoder()
+_object: Final = msgspec.json.Decoder(dict[str, Raw])
 
 
 @cache
@@ -251,6 +297,38 @@ def _path(tokens: list[ConditionToken], at: int) -> tuple[Path, int]:
         else:
             break
     return tuple(path), at
+
+
+def _operands_of(tokens: list[ConditionToken]) -> tuple[bool, list[str]]:
+    """The operands of the outermost `||` (any is enough) or `&&`; those of a negation are negated (De Morgan)."""
+    is_negated = False
+    while _is_group(tokens[(start := int(_is(tokens, 0, "!"))) :]):
+        is_negated ^= bool(start)
+        tokens = tokens[start + 1 : -1]
+    depths = _depths(tokens)
+    outer = {token.text for token, depth in zip(tokens, depths, strict=True) if depth == 0}
+    operator = "" if "?" in outer else "||" if "||" in outer else "&&"
+    operands: list[list[str]] = [[]]
+    for token, depth in zip(tokens, depths, strict=True):
+        if depth == 0 and token.text == operator:
+            operands.append([])
+        else:
+            operands[-1].append(token.text)
+    texts = [" ".join(words) for words in operands]
+    return (operator == "||") is not is_negated, [f"!({text})" if is_negated else text for text in texts]
+
+
+def _is_group(tokens: list[ConditionToken]) -> bool:
+    return _is(tokens, 0, "(") and _depths(tokens).index(0) == len(tokens) - 1
+
+
+def _depths(tokens: list[ConditionToken]) -> list[int]:
+    """How many brackets are open after each token."""
+    return [*accumulate((token.text in _OPENING) - (token.text in _CLOSING) for token in tokens)]
+
+
+_OPENING: Final = frozenset("([{")
+_CLOSING: Final = frozenset(")]}")
 
 
 def _is_plain_text(token: ConditionToken) -> bool:

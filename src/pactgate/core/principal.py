@@ -8,8 +8,13 @@ so a right that was taken away is gone at once. Must not: hold a credential.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
+
+OF_KEYS: Final = "keys"
+OF_SOCKET: Final = "socket"
+"""The issuers of principals for whom the gateway itself vouches; every other issuer is a URL."""
 
 
 class PrincipalKind(StrEnum):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 
 from pactgate.core.api_key import PREFIX, read_id
-from pactgate.core.principal import Principal, PrincipalKind
+from pactgate.core.principal import OF_KEYS, Principal, PrincipalKind
 from pactgate.inbound.credentials import EXPIRED, INVALID_TOKEN, Admission, AuthError
 from pactgate.inbound.request_head import Headers
 from pactgate.state.key_file import KeyRing
@@ -66,7 +66,7 @@ def _principal(name: str, groups: tuple[str, ...], roles: tuple[str, ...]) -> Pr
     return Principal(
         f"key:{name}",
         kind=PrincipalKind.KEY,
-        issuer="keys",
+        issuer=OF_KEYS,
         subject=name,
         roles=frozenset(roles),
         groups=frozenset(groups),

@@ -16,7 +16,7 @@ from typing import Final
 
 from pactgate.config.problems import shown_path
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.principal import Principal, PrincipalKind
+from pactgate.core.principal import OF_SOCKET, Principal, PrincipalKind
 from pactgate.policy.access import ADMINISTRATOR
 
 OWN_USER: Final = "0600"
@@ -74,7 +74,7 @@ def local_user(mode: str, uid: int) -> Principal | None:
     if not is_own and mode == OWN_USER:
         return None
     roles = ADMINISTRATOR if is_own else frozenset[str]()
-    return Principal(f"uid:{uid}", roles=roles, kind=PrincipalKind.SOCKET, issuer="socket", subject=str(uid))
+    return Principal(f"uid:{uid}", roles=roles, kind=PrincipalKind.SOCKET, issuer=OF_SOCKET, subject=str(uid))
 
 
 def _require_safe_folder(path: str) -> None:

@@ -8,6 +8,8 @@ from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.discovery import TOOLS
+from pactgate.catalog.tool_groups import EXTENSION as GROUPS
+from pactgate.catalog.tool_groups import ToolGroups, is_known_to
 from pactgate.core.context import ExecutionContext
 from pactgate.core.display import cut
 from pactgate.core.failures import GatewayFailure, Kind
@@ -15,7 +17,7 @@ from pactgate.core.values import Caller
 from pactgate.pipeline import capabilities, status
 from pactgate.pipeline.change_notifications import ChangeNotifications
 from pactgate.pipeline.forward import Forward
-from pactgate.pipeline.kernel import EXTENSION, Handler
+from pactgate.pipeline.kernel import EXTENSION, Handler, unknown_method
 from pactgate.pipeline.notification_relay import NotificationRelay
 from pactgate.pipeline.server_requests import relayable_of
 from pactgate.pipeline.tool_call import ToolCall
@@ -67,6 +69,8 @@ class Handlers:
             "initialize": self.initialize,
             "server/discover": self.discover,
             "ping": self.ping,
+            "groups/list": self.list_groups,
+            "groups/get": self.get_group,
         }
 
     async def initialize(self, ctx: ExecutionContext, request: Request) -> bytes:
@@ -93,12 +97,7 @@ class Handlers:
 
     async def list_entries(self, ctx: ExecutionContext, request: Request) -> bytes:
         """Return the whole list on one page. The gateway gives out no cursors, so it refuses every cursor."""
-        if request.params is not None:
-            cursor = messages.members(request.params).get("cursor")
-            if cursor is not None and bytes(cursor) != b"null":
-                raise GatewayFailure(
-                    Kind.INVALID_PARAMS, "That cursor is not one this server gave; list from the start."
-                )
+        _require_no_cursor(request)
         caller = ctx.caller
         await self._connections.settle(caller.scope)
         hint = self._connections.freshness(request.method, caller)
@@ -107,6 +106,33 @@ class Handlers:
         else:
             catalog = self._connections.catalog_for(caller)
         return catalog.listing(request.method, caller.scope, caller.version, hint)
+
+    async def list_groups(self, ctx: ExecutionContext, request: Request) -> bytes:
+        groups = await self._groups(ctx.caller, request)
+        _require_no_cursor(request)
+        return self._complete(groups.listing())
+
+    async def get_group(self, ctx: ExecutionContext, request: Request) -> bytes:
+        groups = await self._groups(ctx.caller, request)
+        name = modern.values_of(request).get("name")
+        found = groups.get(name) if isinstance(name, str) else None
+        if (
+            found is None
+        ):  # the draft wants the code of an unknown resource: here that of its revision, which has no -32002 any more
+            message = f"There is no group {str(name)[:100]!r}. groups/list shows what there is."
+            raise GatewayFailure(Kind.UNKNOWN_RESOURCE, message)
+        return self._complete(found)
+
+    async def _groups(self, caller: Caller, request: Request) -> ToolGroups:
+        """The groups at this path for this caller. Without them the methods do not exist."""
+        await self._connections.settle()
+        groups = self._connections.catalog_for(caller).groups
+        if groups is None or not is_known_to(caller.capabilities):
+            raise unknown_method(request.method, None)
+        return groups
+
+    def _complete(self, result: dict[str, Raw]) -> bytes:
+        return encode_json(modern.complete(result, encode_json(self._server_info), cacheable=False))
 
     async def _settle_scope(self, scope: str | None) -> None:
         if scope is not None:
@@ -127,7 +153,9 @@ class Handlers:
             identities = (item.identity for id_, item in self._connections.servers.items() if id_ in seen)
             offered = (each.capabilities for each in identities if each is not None)
             is_starting = not set(seen).isdisjoint(self._connections.settling())
-            return capabilities.merged(offered, is_starting=is_starting)
+            merged = capabilities.merged(offered, is_starting=is_starting)
+            has_groups = era is Era.MODERN and self._connections.catalog_for(caller).groups is not None
+            return {**merged, "extensions": {GROUPS: {}}} if has_groups else merged
         identity = self._connections.identity_of(scope)
         if identity is None:
             return capabilities.alone(None)
@@ -159,3 +187,9 @@ class Handlers:
         if shown:
             parts.append(f"Still starting: {', '.join(shown)}. The resource {status.URI} has their instructions.")
         return "\n\n".join(parts)
+
+
+def _require_no_cursor(request: Request) -> None:
+    cursor = None if request.params is None else messages.members(request.params).get("cursor")
+    if cursor is not None and bytes(cursor) != b"null":
+        raise GatewayFailure(Kind.INVALID_PARAMS, "That cursor is not one this server gave; list from the start.")

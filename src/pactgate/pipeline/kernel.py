@@ -185,7 +185,7 @@ class Kernel:
                 self._audit.require()
             return handler, None
         scopes = self._policies().scopes
-        if handler is not None and versions.exists(method, caller.version):
+        if handler is not None and (versions.exists(method, caller.version) or _is_of_groups(caller, method)):
             if scopes is not None and method not in FREE_METHODS:
                 scopes.read.require(caller.principal, method)
             return handler, self._admit(caller, KINDS.get(method))
@@ -193,7 +193,7 @@ class Kernel:
             if scopes is not None:
                 scopes.unknown.require(caller.principal, method[:100])
             return self._handlers[EXTENSION], self._admit(caller, request_kinds.EXTENSION)
-        raise _unknown_method(method, caller.scope)
+        raise unknown_method(method, caller.scope)
 
     def _is_extension(self, caller: Caller, method: str) -> bool:
         if caller.scope is None or EXTENSION not in self._handlers or not versions.is_foreign(method):
@@ -293,7 +293,11 @@ def _held_back(ctx: ExecutionContext, why: str) -> GatewayFailure:
     )
 
 
-def _unknown_method(method: str, server: str | None) -> GatewayFailure:
+def _is_of_groups(caller: Caller, method: str) -> bool:
+    return caller.scope is None and method in versions.GROUPS and caller.version in versions.MODERN_VERSIONS
+
+
+def unknown_method(method: str, server: str | None) -> GatewayFailure:
     is_unnamed = server is not None and versions.is_foreign(method)
     why = f": `extensions` of the server {server!r} does not name it" if is_unnamed else ""
     return GatewayFailure(Kind.METHOD_NOT_FOUND, f"There is no method {method[:100]!r} here{why}.")

@@ -60,6 +60,9 @@ METHODS: Final[dict[str, frozenset[str]]] = {
 }
 """Requests a client may send to a server."""
 
+GROUPS: Final = ("groups/list", "groups/get")
+"""Requests of a draft extension, `io.modelcontextprotocol/groups`: no revision has them. They are about all servers, never about one."""
+
 CACHEABLE: Final = frozenset(
     {"server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"}
 )

@@ -66,6 +66,8 @@ def test_each_rule_knows_its_place_in_the_file(tmp_path: Path) -> None:
         ({"allow": "*", "to": "*", "when": "amount < 5"}, "permissions[1].when", "arguments.*, caller.*"),
         ({"allow": "*", "to": "*", "unless": "caller.groups == 'x'"}, "permissions[1].unless", "list"),
         ({"allow": "*", "to": "*", "unless": "caller.issuer < 5"}, "permissions[1].unless", "no types"),
+        ({"allow": "*", "to": "*", "when": "tool.category == 'querry'"}, "permissions[1].when", "query, mutation"),
+        ({"allow": "*", "to": "*", "when": "'oauth2' != caller.kind"}, "permissions[1].when", "oauth"),
         ({"allow": "*", "to": "*", "when": "1 < 2"}, "permissions[1].when", "always the same"),
         ({"allow": "crm.*", "to": "*", "say": "no"}, "permissions[1].say", "Nobody is ever told"),
         ({"allow": "crm.*", "to": "*", "sey": "no"}, "permissions[1].sey", '"say"'),
@@ -113,10 +115,61 @@ def test_a_pattern_that_no_server_can_match_is_a_warning(pattern: str, tmp_path:
     assert warning.path == "permissions[1].allow"
 
 
-def test_a_class_that_nobody_can_be_of_is_refused(tmp_path: Path) -> None:
-    given = settings({"allow": "*", "to": ["all", "late"]}, callers={"all": {}, "late": {"groups": ["x"]}})
-    [problem] = problems(tmp_path, given)
-    assert (problem.path, problem.message) == ("callers.late", "No client can be of this class.")
+IDP, OTHER = "https://idp.example", "https://other.example"
+AUTH = {
+    "tokens": {"ops": {"token": "9c1e7b52d04f8a63-ops"}},
+    "issuers": [{"issuer": one, "audiences": ["gateway"]} for one in (IDP, OTHER)],
+}
+
+
+def classes(**callers: Any) -> dict[str, Any]:
+    return settings({"allow": "*", "to": [*callers]}, callers=callers, auth=AUTH)
+
+
+@pytest.mark.parametrize(
+    ("first", "late"),
+    [
+        ({}, {"groups": ["x"]}),
+        ({"groups": ["x", "y"], "issuer": IDP}, {"groups": ["x"], "issuer": IDP}),
+        ({"issuer": IDP}, {"issuer": IDP, "groups": ["x"]}),
+        ({"keys": ["k"], "tokens": ["ops"]}, {"tokens": ["ops"]}),
+        ({}, {"groups": ["x"], "tokens": ["ops"]}),
+        ({"keys": ["k"]}, {"issuer": IDP, "tokens": ["ops"]}),
+        ({"keys": ["k"]}, {"issuer": IDP, "keys": ["ops"]}),
+        ({"keys": ["k"]}, {"issuer": "keys", "tokens": ["ops"]}),
+        ({"keys": ["k"]}, {"issuer": "socket", "groups": ["x"]}),
+    ],
+)
+def test_a_class_that_nobody_can_be_of_is_refused(first: dict[str, Any], late: dict[str, Any], tmp_path: Path) -> None:
+    found = problems(tmp_path, classes(first=first, late=late))
+    assert {(one.path, one.message) for one in found} == {("callers.late", "No client can be of this class.")}
+
+
+@pytest.mark.parametrize(
+    ("first", "late"),
+    [
+        ({"groups": ["x"], "issuer": IDP}, {"groups": ["x", "y"], "issuer": IDP}),
+        ({"groups": ["x"], "issuer": IDP}, {"groups": ["x"], "issuer": OTHER}),
+        ({"keys": ["k"]}, {"keys": ["k"], "tokens": ["ops"]}),
+        ({"issuer": "keys", "keys": ["k"], "groups": ["x"]}, {"issuer": "keys"}),
+        ({"issuer": "socket"}, {"groups": ["x"], "keys": ["k"]}),
+    ],
+)
+def test_a_class_that_somebody_can_be_of_is_accepted(
+    first: dict[str, Any], late: dict[str, Any], tmp_path: Path
+) -> None:
+    assert loaded(tmp_path, classes(first=first, late=late)).warnings == ()
+
+
+def test_an_issuer_of_a_class_is_one_of_those_that_are_configured(tmp_path: Path) -> None:
+    [problem] = problems(tmp_path, classes(one={"issuer": f"{IDP}/"}))
+    assert (problem.path, problem.hint) == ("callers.one.issuer", f'Did you mean "{IDP}"?')
+
+
+def test_groups_of_no_issuer_are_warned_about_where_there_are_several(tmp_path: Path) -> None:
+    """The provider of a partner may know a group of the same name."""
+    [warning] = loaded(tmp_path, classes(one={"groups": ["finance"]})).warnings
+    assert warning.path == "callers.one.groups"
 
 
 def test_a_class_names_tokens_that_exist(tmp_path: Path) -> None:

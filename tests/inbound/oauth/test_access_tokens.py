@@ -112,6 +112,7 @@ REFUSED: dict[str, Make] = {
     "a token without aud is rejected": lambda idp: idp.token(aud=None),
     "a list of audiences without this resource is rejected": lambda idp: idp.token(aud=[OTHER, "account"]),
     "an audience that only begins like this resource is rejected": lambda idp: idp.token(aud=AUDIENCE + ".evil"),
+    "an audience far below this resource is rejected": lambda idp: idp.token(aud=AUDIENCE + "/v/a/b"),
     "the resource server MUST validate the signature": lambda idp: idp.token()[:-8] + "AAAAAAAA",
     "a token signed with another key is rejected": lambda idp: sign(
         {"alg": "RS256", "typ": "at+jwt", "kid": "one"}, idp.claims(), rsa_key(1)
@@ -263,6 +264,14 @@ async def test_a_token_for_one_server_is_good_for_that_server_only() -> None:
         assert (await served.ask(modern("server/discover", "/mcp", **own))).status == 401
         whole = {"authorization": f"Bearer {provider.token()}"}
         assert (await served.ask(modern("server/discover", "/mcp/files", **whole))).status == 200
+
+
+async def test_a_token_for_one_view_is_good_for_that_view_only() -> None:
+    async with IdentityProvider() as provider, token_frontend(auth_for(provider)) as served:
+        for path in ("/v/desk", "/v/files", "/files", "/v", ""):
+            own = {"authorization": f"Bearer {provider.token(aud=AUDIENCE + '/v/desk')}"}
+            status = (await served.ask(modern("server/discover", f"/mcp{path}", **own))).status
+            assert (status == 401) == (path != "/v/desk"), path
 
 
 async def test_keys_are_fetched_once_for_many_and_known_tokens_go_on_without_the_provider() -> None:

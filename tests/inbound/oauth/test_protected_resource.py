@@ -15,7 +15,12 @@ WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 @pytest.mark.parametrize(
     ("path", "resource"),
-    [("", AUDIENCE), ("/mcp", AUDIENCE), ("/mcp/files", AUDIENCE + "/files")],
+    [
+        ("", AUDIENCE),
+        ("/mcp", AUDIENCE),
+        ("/mcp/files", AUDIENCE + "/files"),
+        ("/mcp/v/desk", AUDIENCE + "/v/desk"),
+    ],
 )
 async def test_servers_must_serve_metadata_at_the_root_and_at_the_path_of_each_resource(
     path: str, resource: str
@@ -31,7 +36,16 @@ async def test_servers_must_serve_metadata_at_the_root_and_at_the_path_of_each_r
 
 
 @pytest.mark.parametrize(
-    "path", [WELL_KNOWN + "/other", WELL_KNOWN + "/mcp/a/b", WELL_KNOWN + "/mcp/A", "/.well-known/x"]
+    "path",
+    [
+        WELL_KNOWN + "/other",
+        WELL_KNOWN + "/mcp/a/b",
+        WELL_KNOWN + "/mcp/A",
+        WELL_KNOWN + "/mcp/v/A",
+        WELL_KNOWN + "/mcp/v/a/b",
+        WELL_KNOWN + "/mcp/" + "a" * 51,
+        "/.well-known/x",
+    ],
 )
 async def test_other_well_known_paths_are_not_there(path: str) -> None:
     async with IdentityProvider() as provider, token_frontend(auth_for(provider)) as served:
@@ -49,7 +63,7 @@ async def test_while_there_is_no_oauth_nothing_is_well_known_also_where_tokens_a
 
 async def test_a_request_without_a_token_is_told_where_the_metadata_is_and_which_scope_is_needed() -> None:
     async with IdentityProvider() as provider, token_frontend(auth_for(provider)) as served:
-        for path in ("", "/files"):
+        for path in ("", "/files", "/v/desk"):
             answer = await served.ask(modern("tools/list", "/mcp" + path))
             assert answer.status == 401
             where = f'resource_metadata="https://gateway.example{WELL_KNOWN}/mcp{path}"'

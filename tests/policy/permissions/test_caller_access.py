@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pactgate.catalog.views import View
 from pactgate.config.sections.permissions import PermissionRule
+from pactgate.config.sections.views import ViewSection
 from pactgate.core.principal import Principal
 from pactgate.policy.permissions.caller_access import CallerAccess
 from pactgate.policy.permissions.rules import Denied, Grant, Permissions
@@ -12,9 +14,10 @@ from pactgate.policy.permissions.selection import Subject
 from tests.support.permitted import allow, config_with, deny
 
 
-def access(*rules: PermissionRule, listed: tuple[str, ...] = ()) -> CallerAccess:
+def access(*rules: PermissionRule, listed: tuple[str, ...] = (), view: View | None = None) -> CallerAccess:
     permissions = Permissions(config_with(*rules))
-    return CallerAccess(permissions, permissions.key_of(Principal("some")), tools={}, prompts={}, listed=listed)
+    key = permissions.key_of(Principal("some"))
+    return CallerAccess(permissions, key, tools={}, prompts={}, listed=listed, view=view)
 
 
 @pytest.mark.parametrize("path", ["../etc", "a/../../etc", "%2e%2e/etc", "a%2Fb", "a\\b", "./a", "..", "a/.."])
@@ -24,6 +27,16 @@ def test_a_path_with_dot_segments_is_nobodys_unless_everything_is_allowed(path: 
     assert isinstance(access(allow("crm+file:///open/*"), listed=(uri,)).of_uri("crm", uri), Grant)
     assert isinstance(access(allow("server:crm")).of_uri("crm", uri), Grant)
     assert isinstance(access(allow("server:crm"), deny("crm+file:///secret/*")).of_uri("crm", uri), Denied)
+
+
+def test_in_a_view_no_server_is_whole_also_where_all_of_it_is_allowed() -> None:
+    """Or methods outside the protocol, and a path with dot segments, would reach what the view does not show."""
+    seen = access(allow("server:crm"), view=View("v", ViewSection(tools=(), resources=("crm+file:///open/*",))))
+    assert access(allow("server:crm")).has_whole("crm")
+    assert not seen.has_whole("crm")
+    assert isinstance(seen.of_uri("crm", "crm+file:///open/a"), Grant)
+    assert isinstance(seen.of_uri("crm", "crm+file:///open/../closed"), Denied)
+    assert isinstance(seen.of_uri("crm", "crm+file:///closed"), Denied)
 
 
 def test_an_unlisted_uri_that_a_pattern_allows_may_be_read() -> None:

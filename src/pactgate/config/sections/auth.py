@@ -28,7 +28,11 @@ ANONYMOUS: Final = "anonymous"
 """The subject of clients without a token."""
 GENERATED: Final = "generated"
 """The subject of clients with the token that was made for one run."""
-RESERVED: Final = frozenset({ANONYMOUS, GENERATED})
+LOCAL: Final = "local"
+"""The subject of the client on stdio."""
+LIBRARY: Final = "library"
+"""The subject of the program that holds the gateway."""
+RESERVED: Final = frozenset({ANONYMOUS, GENERATED, LOCAL, LIBRARY})
 MIN_TOKEN_BITS: Final = 80
 _DIGEST: Final = re.compile(r"[0-9a-fA-F]{64}")
 _GENERATE: Final = "Generate one with: openssl rand -hex 32."

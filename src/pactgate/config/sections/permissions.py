@@ -13,15 +13,12 @@ from msgspec import Meta
 
 from pactgate.config.problems import ConfigFindings, Path, ValueFault, nearest, show
 from pactgate.config.sections import Section, doc
-from pactgate.config.sections.auth import ANONYMOUS, GENERATED
+from pactgate.config.sections.auth import RESERVED
 from pactgate.config.selectors import Selector, check_selector, read_selector, servers_of
 from pactgate.core.conditions import ConditionError, compile_condition
+from pactgate.core.principal import OF_KEYS, OF_SOCKET
 
 EVERYBODY: Final = "*"
-LOCAL: Final = "local"
-LIBRARY: Final = "library"
-PROGRAMS: Final = (ANONYMOUS, GENERATED, LOCAL, LIBRARY)
-"""Names that `tokens` of a class can have beside those of `auth.tokens`."""
 
 
 def check_condition(text: str) -> ValueFault | None:
@@ -46,7 +43,12 @@ class CallerClass(Section, frozen=True, kw_only=True):
     """One class of clients. A client belongs to the first class whose members all match it; a class without members has everybody."""
 
     groups: Annotated[Names, doc("Groups of which the client has at least one.")] = ()
-    issuer: Annotated[Name | None, doc("The issuer of its token, exactly as the token says it.")] = None
+    issuer: Annotated[
+        Name | None,
+        doc(
+            "The issuer of its token, one of `auth.issuers`. Also: `keys` (clients with an API key), `socket` (users at the Unix socket)."
+        ),
+    ] = None
     keys: Annotated[Names, doc("Names of API keys.")] = ()
     tokens: Annotated[
         Names,
@@ -117,7 +119,7 @@ def check_permissions(settings: Mapping[str, Any], found: ConfigFindings) -> Non
     """Check classes and rules against each other and against the servers and tokens. The values are valid by themselves."""
     callers, rules = settings.get("callers", {}), settings.get("permissions", [])
     servers = tuple(settings.get("servers", {}))
-    _check_classes(callers, settings.get("auth", {}).get("tokens", {}), found)
+    _check_classes(callers, settings.get("auth", {}), found)
     named: set[str] = set()
     for at, rule in enumerate(rules):
         path: Path = ("permissions", at)
@@ -133,19 +135,48 @@ def check_permissions(settings: Mapping[str, Any], found: ConfigFindings) -> Non
             found.warn(("callers", name), "No rule is for this class.", hint)
 
 
-def _check_classes(callers: Mapping[str, Any], tokens: Mapping[str, Any], found: ConfigFindings) -> None:
-    whole: str | None = None
+def _check_classes(callers: Mapping[str, Any], auth: Mapping[str, Any], found: ConfigFindings) -> None:
+    tokens = (*auth.get("tokens", {}), *sorted(RESERVED))
+    issuers = [one["issuer"] for one in auth.get("issuers", ()) if "issuer" in one]
+    before: dict[str, Any] = {}
     for name, one in callers.items():
         path: Path = ("callers", name)
-        if whole is not None:
-            hint = f"{show(whole)} before it has everybody; put it last."
-            found.add(path, "No client can be of this class.", hint)
-        elif not any(value for member, value in one.items() if member != "view"):
-            whole = name
+        first = next((other for other, wider in before.items() if _has_all_of(wider, one)), None)
+        if first is not None:
+            found.add(path, "No client can be of this class.", f"{show(first)} before it has them all; put it later.")
+        before[name] = one
         for at, token in enumerate(one.get("tokens", ())):
-            if token not in tokens and token not in PROGRAMS:
+            if token not in tokens:
                 message = f"There is no token {show(token)} in auth.tokens."
-                found.add((*path, "tokens", at), message, _nearest(token, (*tokens, *PROGRAMS)), at_value=True)
+                found.add((*path, "tokens", at), message, _nearest(token, tokens), at_value=True)
+        _check_issuer(one, issuers, path, found)
+
+
+def _has_all_of(wider: Mapping[str, Any], narrower: Mapping[str, Any]) -> bool:
+    """Whether every client of the one class would be of the other as well."""
+    if wider.get("issuer") not in (None, narrower.get("issuer")):
+        return False
+    named = [{(word, one) for word in ("keys", "tokens") for one in each.get(word, ())} for each in (wider, narrower)]
+    groups = [set(each.get("groups", ())) for each in (wider, narrower)]
+    return all(not wide or (narrow and narrow <= wide) for wide, narrow in (named, groups))
+
+
+def _check_issuer(one: Mapping[str, Any], issuers: Sequence[str], path: Path, found: ConfigFindings) -> None:
+    """An issuer nobody has, and what no kind of credential has all of: tokens have no groups, keys no issuer but their own."""
+    issuer, keys, tokens, groups = (one.get(word) for word in ("issuer", "keys", "tokens", "groups"))
+    if issuer is not None and issuer not in (known := (*issuers, OF_KEYS, OF_SOCKET)):
+        message = f"There is no issuer {show(issuer)} in auth.issuers."
+        found.add((*path, "issuer"), message, _nearest(issuer, known), at_value=True)
+    elif issuer == OF_KEYS or issuer is None:
+        if tokens and not keys and (groups or issuer):
+            hint = "Tokens of the configuration have neither groups nor an issuer; make two classes of it."
+            found.add(path, "No client can be of this class.", hint)
+    elif keys or tokens or (issuer == OF_SOCKET and groups):
+        hint = "Nobody has all of its members; make two classes of it."
+        found.add(path, "No client can be of this class.", hint)
+    if groups and issuer is None and not keys and len(issuers) > 1:
+        message = "Every issuer can put its clients into these groups."
+        found.warn((*path, "groups"), message, "Add the issuer whose groups are meant.")
 
 
 def _check_members(rule: Mapping[str, Any], path: Path, found: ConfigFindings) -> None:

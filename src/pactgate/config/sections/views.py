@@ -5,6 +5,8 @@ A view chooses and renames; it gives no right (D24). Must not: rewrite definitio
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
@@ -18,6 +20,7 @@ from pactgate.config.selectors import read_selector, servers_of
 
 SEARCH_TOOLS: Final = ("find_tools", "describe_tools", "call_tool", "call_read_tool", "call_write_tool")
 """Names of the tools of the search surface."""
+_GROUP_NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 ViewName = Annotated[str, Meta(max_length=50, pattern="^[a-z][a-z0-9-]*$")]
 ShownName = Annotated[str, Meta(max_length=64, pattern="^[A-Za-z0-9_-]+$")]
 ShownText = Annotated[str, Meta(min_length=1, max_length=2000)]
@@ -53,13 +56,14 @@ class ViewSection(Section, frozen=True, kw_only=True):
         ),
     ] = {}
     surface: Annotated[
-        Literal["full", "search"],
+        Literal["full", "search", "groups"],
         doc(
             "`full` lists the tools. `search` lists `find_tools`, `describe_tools` and `call_tool` instead, for clients that can't carry "
-            "many definitions."
+            "many definitions. `groups` lists none: a client that knows the draft extension `io.modelcontextprotocol/groups` fetches them "
+            "by server or view (experimental)."
         ),
     ] = "full"
-    pin: Annotated[Chosen, doc("With `search`: selectors of tools that are listed all the same.")] = ()
+    pin: Annotated[Chosen, doc("With `search` or `groups`: selectors of tools that are listed all the same.")] = ()
     split_calls: Annotated[
         bool,
         doc(
@@ -83,6 +87,8 @@ def check_views(settings: Mapping[str, Any], found: ConfigFindings) -> None:
     servers, views = tuple(settings.get("servers", {})), settings.get("views", {})
     for name, view in views.items():
         _check_view(view, servers, ("views", name), found)
+        if view.get("surface") == "groups":
+            _check_groups((*servers, *(other for other in views if other != name)), ("views", name, "surface"), found)
     for name, one in settings.get("callers", {}).items():
         if "view" in one and one["view"] not in views:
             close = nearest(one["view"], views)
@@ -99,10 +105,21 @@ def _check_view(view: Mapping[str, Any], servers: Sequence[str], path: Path, fou
         for full_name in view.get(word, {}):
             _check_server(full_name, servers, (*path, word, full_name), found)
     _check_names(view, servers, path, found)
-    if view.get("surface", "full") == "full":
-        for word in ("pin", "splitCalls"):
-            if view.get(word):
-                found.add((*path, word), "This has no effect without a search surface.", 'Add "surface": "search".')
+    surface = view.get("surface", "full")
+    for word in ("pin", "splitCalls"):
+        if view.get(word) and (surface == "full" or (surface == "groups" and word == "splitCalls")):
+            found.add((*path, word), "This has no effect without a search surface.", 'Add "surface": "search".')
+
+
+def _check_groups(names: Sequence[str], path: Path, found: ConfigFindings) -> None:
+    """Every server and every other view is a group."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            message = f"The server and the view {show(name)} would be groups of one name."
+            found.add(path, message, "Give the view another name.", at_value=True)
+        elif not _GROUP_NAME.fullmatch(name):
+            hint = "A group has single hyphens, and none at the end."
+            found.add(path, f"{show(name)} can't be the name of a group.", hint, at_value=True)
 
 
 def _check_selectors(given: Sequence[str], servers: Sequence[str], path: Path, found: ConfigFindings) -> None:

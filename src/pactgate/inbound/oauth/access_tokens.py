@@ -196,8 +196,8 @@ class AccessTokens:
 
     def admission_of(self, issuer: TrustedIssuer, granted: Granted) -> Admission:
         check = None
-        if granted.server is not None or granted.key_thumbprint is not None:
-            check = _RequestCheck(self, granted.server, granted.key_thumbprint, issuer.settings.clock_skew_ms / 1000)
+        if granted.part is not None or granted.key_thumbprint is not None:
+            check = _RequestCheck(self, granted.part, granted.key_thumbprint, issuer.settings.clock_skew_ms / 1000)
         expires_at = self._wall() + MAX_AGE_S if granted.expires_at is None else granted.expires_at
         return Admission(granted.principal, expires_at, check)
 
@@ -217,16 +217,16 @@ class AccessTokens:
 
 
 class _RequestCheck(Struct, frozen=True):
-    """What each request with this token has to fulfil: it is for one server only, or bound to a key."""
+    """What each request with this token has to fulfil: it is for one server or view only, or bound to a key."""
 
     tokens: AccessTokens
-    server: str | None
+    part: str | None
     key_thumbprint: str | None
     skew_s: float
 
     def __call__(self, exchange: HttpExchange) -> AuthError | None:
-        if self.server is not None and exchange.path != f"/mcp/{self.server}":
-            return _refused(TokenRefusedError(f"it is for the server {flat(self.server, 60)} only (aud)"))
+        if self.part is not None and exchange.path != f"/mcp/{self.part}":
+            return _refused(TokenRefusedError(f"it is for /mcp/{flat(self.part, 60)} only (aud)"))
         if self.key_thumbprint is None:
             is_bearer = exchange.headers["authorization"][0][:7].lower() == "bearer "
             return None if is_bearer else _refused(TokenRefusedError("it is not bound to a key, but sent as such"))

@@ -21,6 +21,7 @@ _MAX_CHARS: Final = 300
 _NOT_ACCESS: Final = frozenset({"ID", "Refresh", "Offline", "Logout"})
 """Values of the claim `typ` by which Keycloak tells its other tokens from access tokens."""
 _OF_ID_TOKENS: Final = ("nonce", "at_hash", "c_hash", "s_hash")
+_BELOW: Final = re.compile(r"(.+?)/((?:v/)?[^/]+)", re.DOTALL)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -30,8 +31,8 @@ class Granted(Struct, frozen=True):
     principal: Principal
     expires_at: float | None
     """Its own `exp` with the clock skew; None where it has none."""
-    server: str | None
-    """The server it is for, where it is not for the whole gateway."""
+    part: str | None
+    """What below `/mcp` it is for, where it is not for everything: `files` (a server), `v/desk` (a view)."""
     key_thumbprint: str | None
     """The key that its sender has to prove (RFC 9449, 6)."""
 
@@ -39,10 +40,10 @@ class Granted(Struct, frozen=True):
 def check_claims(claims: dict[str, Any], issuer: Issuer, names: ClaimNames, now: float) -> Granted:
     """What the claims grant now. Raises `TokenRefusedError`."""
     expires_at = _check_times(claims, issuer.clock_skew_ms / 1000, now)
-    server = _check_audience(claims.get("aud"), issuer.audiences)
+    part = _check_audience(claims.get("aud"), issuer.audiences)
     _check_kind(claims, names)
     thumbprint = _check_binding(claims, issuer)
-    return Granted(_principal(claims, issuer, names), expires_at, server, thumbprint)
+    return Granted(_principal(claims, issuer, names), expires_at, part, thumbprint)
 
 
 def _check_times(claims: dict[str, Any], skew_s: float, now: float) -> float | None:
@@ -66,16 +67,16 @@ def _time(claims: dict[str, Any], name: str) -> float | None:
 
 
 def _check_audience(audience: Any, accepted: tuple[str, ...]) -> str | None:
-    """The server the token is for. A token for the gateway is one for each of its servers, but not the other way round."""
+    """What the token is for. A token for the gateway is one for each of its servers and views, but not the other way round."""
     named = [audience] if isinstance(audience, str) else audience
     if not isinstance(named, list) or not named or len(named) > MAX_LISTED:
         raise TokenRefusedError("it names no audience (aud)")
     if any(one in accepted for one in named if isinstance(one, str)):
         return None
     for one in named:
-        parent, _, server = one.rpartition("/") if isinstance(one, str) else ("", "", "")
-        if server and parent in accepted:
-            return server
+        found = _BELOW.fullmatch(one) if isinstance(one, str) else None
+        if found is not None and found[1] in accepted:
+            return found[2]
     shown = ", ".join(flat(str(one), 80) for one in named[:3])
     raise TokenRefusedError(f"its audience is {shown}, and none of those in `audiences`")
 

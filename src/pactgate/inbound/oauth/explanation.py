@@ -83,8 +83,8 @@ async def _opaque(tokens: AccessTokens, token: str, found: Explanation) -> None:
 def _granted(tokens: AccessTokens, issuer: TrustedIssuer, claims: dict[str, object], found: Explanation) -> None:
     granted = issuer.check_claims(claims, time.time())
     found.note("claims", "time, audience and kind are as they have to be")
-    if granted.server is not None:
-        found.note("audience", f"for the server {granted.server} only")
+    if granted.part is not None:
+        found.note("audience", f"for /mcp/{granted.part} only")
     if granted.key_thumbprint is not None:
         found.note("binding", "each request needs a proof of the client's key (DPoP)")
     found.admission = tokens.admission_of(issuer, granted)

@@ -1,7 +1,7 @@
 """What the gateway says about itself to clients that look for a token: metadata (RFC 9728) and challenges (RFC 6750, 3).
 
-`/mcp` and `/mcp/{server}` are resources of their own, so that a token can be for one server. Must not: name a server that a client could
-not have named itself, or read tokens.
+`/mcp`, `/mcp/{server}` and `/mcp/v/{view}` are resources of their own, so that a token can be for one of them. Must not: name a server that
+a client could not have named itself, or read tokens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pactgate.inbound.oauth.proofs import ALGORITHMS
 from pactgate.policy.scopes import ScopePolicy
 
 _MCP: Final = "/mcp"
-_SERVER: Final = re.compile(SERVER_ID)
+_BELOW: Final = re.compile(rf"(?:v/)?(?=[^/]{{1,{SERVER_ID_MAX}}}$){SERVER_ID[1:]}")
+"""A server, or a view."""
 _PLAIN: Final = re.compile(r"/[a-z0-9/-]{0,100}")
 PATH: Final = "/.well-known/oauth-protected-resource"
 
@@ -43,18 +44,19 @@ class ProtectedResource:
     def metadata(self, exchange: HttpExchange) -> dict[str, Any] | None:
         """The document at this path; None where there is none."""
         rest = exchange.path.removeprefix(PATH)
-        server = ""
+        part = ""
         if rest not in ("", _MCP, self._path):
-            parent, _, server = rest.rpartition("/")
-            if parent not in (_MCP, self._path) or not _SERVER.fullmatch(server) or len(server) > SERVER_ID_MAX:
+            below = (rest.removeprefix(f"{path}/") for path in (self._path, _MCP) if rest.startswith(f"{path}/"))
+            part = next((one for one in below if _BELOW.fullmatch(one)), "")
+            if not part:
                 return None
         facts: dict[str, Any] = {
-            "resource": self._origin_of(exchange) + self._path + (f"/{server}" if server else ""),
+            "resource": self._origin_of(exchange) + self._path + (f"/{part}" if part else ""),
             "authorization_servers": self._issuers,
             # What is needed to begin; more is asked for when a tool needs it.
             "scopes_supported": [self._read.name],
             "bearer_methods_supported": ["header"],
-            "resource_name": f"Pactgate: {server}" if server else "Pactgate",
+            "resource_name": f"Pactgate: {part}" if part else "Pactgate",
         }
         if self._has_proofs:
             facts["dpop_signing_alg_values_supported"] = list(ALGORITHMS)

@@ -58,8 +58,8 @@ class CallerAccess:
         return known
 
     def has_whole(self, server: str) -> bool:
-        """Whether methods outside the protocol may pass to a server: only where nothing of it is denied."""
-        if self._permissions is None or self._key is None:
+        """Whether methods outside the protocol may pass to a server: only where nothing of it is denied or left out by a view."""
+        if self._permissions is None or self._key is None or self._view is not None:
             return self._view is None
         return self._permissions.has_whole(self._key, server)
 
