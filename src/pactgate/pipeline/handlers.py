@@ -116,9 +116,8 @@ class Handlers:
         groups = await self._groups(ctx.caller, request)
         name = modern.values_of(request).get("name")
         found = groups.get(name) if isinstance(name, str) else None
-        if (
-            found is None
-        ):  # the draft wants the code of an unknown resource: here that of its revision, which has no -32002 any more
+        if found is None:
+            # The draft wants the code of an unknown resource: here that of its revision, which has no -32002 any more.
             message = f"There is no group {str(name)[:100]!r}. groups/list shows what there is."
             raise GatewayFailure(Kind.UNKNOWN_RESOURCE, message)
         return self._complete(found)

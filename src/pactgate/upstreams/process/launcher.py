@@ -211,12 +211,15 @@ def _install_asking_filter(kernel: _Kernel, numbers: SyscallNumbers, program: Se
     import socket  # only a server with a bound of processes waits for it
 
     with socket.socket(fileno=end) as gateway:
-        try:
-            queue = _install_filter(kernel, numbers, program, flags=_NEW_LISTENER | _WAIT_KILLABLE)
-        except OSError as problem:
-            if problem.errno != errno.EINVAL:
-                return False
-            queue = _install_filter(kernel, numbers, program, flags=_NEW_LISTENER)  # Linux before 5.19
+        for flags in (_NEW_LISTENER | _WAIT_KILLABLE, _NEW_LISTENER):  # Linux before 5.19 knows the second alone
+            try:
+                queue = _install_filter(kernel, numbers, program, flags=flags)
+                break
+            except OSError as problem:
+                if problem.errno != errno.EINVAL:
+                    return False
+        else:
+            return False
         socket.send_fds(gateway, [b"forks"], [queue])
         os.close(queue)
         return True
