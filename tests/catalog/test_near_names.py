@@ -44,7 +44,19 @@ def test_a_name_of_any_length_among_many_is_answered() -> None:
     assert near_names("x" * 1_000_000, (f"server.tool_{number}" for number in range(1_000_000))) == []
 
 
-def test_after_a_search_names_are_left_out_for_a_while_and_servers_are_not() -> None:
+def test_who_asks_again_and_again_is_soon_told_of_no_names_but_still_of_servers() -> None:
     advise, offered = Adviser(), [f"server.tool_{number}" for number in range(500)]
-    assert "Did you mean" in advise("server.tool_x", offered, ["files"])
-    assert advise("server.tool_x", offered, ["files"]) == "Not available at the moment, and may have it: files."
+    answers = [advise("server.tool_x", offered, ["files"]) for _ in range(500)]
+    assert all("Did you mean" in answer for answer in answers[:2])
+    assert "Did you mean" not in answers[-1]
+    assert all("may have it: files." in answer for answer in answers)
+
+
+def test_asking_without_end_takes_a_tenth_of_the_processor() -> None:
+    advise, offered = Adviser(), [f"server.tool_{number}" for number in range(500)]
+    helped, until = 0.0, time.monotonic() + 0.5
+    while time.monotonic() < until:
+        began = time.thread_time()
+        if "Did you mean" in advise("server.tool_x", offered, []):
+            helped += time.thread_time() - began
+    assert helped < 0.05 + 0.05 + 0.02, "what was saved up, a tenth of half a second, and one search too many"
