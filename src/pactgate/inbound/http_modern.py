@@ -32,7 +32,7 @@ from pactgate.inbound.request_head import Accepts, McpRequestHead
 from pactgate.protocol import messages, modern
 from pactgate.protocol.framing import encode_event
 from pactgate.protocol.messages import Message, Notification, Rejection, Request
-from pactgate.protocol.versions import GROUPS, MODERN
+from pactgate.protocol.versions import MODERN
 
 _NEEDS_STREAM: Final = "Accept text/event-stream: what is listened to comes as events."
 
@@ -58,7 +58,7 @@ class ModernHttpHandler:
             refuse(exchange, self._emit, 400, rejection)
 
     def _request(self, exchange: HttpExchange, head: McpRequestHead, request: Request) -> None:
-        route = modern.classify(request, exchange.headers, is_open=head.scope is not None or request.method in GROUPS)
+        route = modern.classify(request, exchange.headers, is_open=head.scope is not None)
         if isinstance(route, Rejection):
             refuse(exchange, self._emit, http_status(route.code), route)
             return

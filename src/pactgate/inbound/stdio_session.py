@@ -81,7 +81,7 @@ class StdioSession:
         )
 
     def _admit_modern(self, request: Request, channel: CallerChannel) -> Caller | Rejection:
-        route = modern.classify(request, None, is_open=request.method in versions.GROUPS)
+        route = modern.classify(request, None)
         if isinstance(route, Rejection):
             return route
         self.era = Era.MODERN

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 from pactgate.protocol import messages
 from pactgate.protocol.headers import METHOD_HEADER, NAME_HEADER, VERSION_HEADER, decode_value
 from pactgate.protocol.messages import Rejection, Request, encode_json
-from pactgate.protocol.versions import MODERN_VERSIONS, NAMED_BY, exists, is_foreign
+from pactgate.protocol.versions import GROUPS, MODERN_VERSIONS, NAMED_BY, exists, is_foreign
 
 PREFIX: Final = "io.modelcontextprotocol/"
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
@@ -79,7 +79,7 @@ def classify(request: Request, headers: Mapping[str, list[str]] | None, *, is_op
             return Rejection(messages.HEADER_MISMATCH, differs, request.id)
     if version not in MODERN_VERSIONS:
         return _unsupported(request, version)
-    if not (exists(request.method, version) or (is_open and is_foreign(request.method))):
+    if not (exists(request.method, version) or request.method in GROUPS or (is_open and is_foreign(request.method))):
         message = (
             f"There is no such method in revision {version}."  # not repeated: it may be a credential, and of any length
         )

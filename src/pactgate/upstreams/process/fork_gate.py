@@ -38,7 +38,7 @@ _QUESTION: Final = struct.Struct("=Q8xi12xQ40x")
 """The number of the question, the system call and its first argument."""
 _ANSWER: Final = struct.Struct("=QqiI")
 _CONTINUE: Final = 1
-_HOW_TO_SEND: Final = b"forks"
+_HANDED_OVER_WITH: Final = b"forks"
 _RESTS_PER_COUNT: Final = 9
 """A count reads /proc on the event loop, and a server can make the gateway count at each fork: at most a tenth of its time is for that."""
 
@@ -102,7 +102,7 @@ class ForkGate:
     def _take_queue(self) -> None:
         found: list[int] = []
         with suppress(OSError):
-            _, found, _, _ = socket.recv_fds(self._socket, len(_HOW_TO_SEND), 1)
+            _, found, _, _ = socket.recv_fds(self._socket, len(_HANDED_OVER_WITH), 1)
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
         if found:
