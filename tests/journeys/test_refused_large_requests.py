@@ -25,6 +25,8 @@ BYTES = 10_000_000
 REQUESTS = 20
 MAX_GROWTH_BYTES = 64 * 1024 * 1024
 MAX_CPU_S = 0.2
+MAX_CPU_ANYWHERE_S = 0.6
+"""On a slow machine that does other work as well; to decode the dearest shape took 2.5 s on a fast one."""
 MAX_NEIGHBOUR_S = 0.25
 SENDERS = 24
 """So many clients share the requests: one client alone would be stopped by its budget of refused bytes."""
@@ -182,8 +184,7 @@ def test_twenty_refused_requests_delay_nobody(gateway: Gateway) -> None:
     assert max(refuse_twenty(gateway, REQUESTS).took_s) < MAX_NEIGHBOUR_S
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_cpu_time_of_one_refused_request_is_bounded(gateway: Gateway, shape: str) -> None:
+def cpu_s_of_refusing(gateway: Gateway, shape: str) -> float:
     body = large_call(shape)
     took_s = []
     for attempt in range(2):  # CPU time grows by a quarter where others use the same cores
@@ -192,7 +193,18 @@ def test_the_cpu_time_of_one_refused_request_is_bounded(gateway: Gateway, shape:
         took_s.append(gateway.cpu_s() - before_s)
         assert status == 400
     print(f"{shape}: {min(took_s):.3f} s, {gateway.resident_bytes() >> 20} MiB")
-    assert min(took_s) <= MAX_CPU_S
+    return min(took_s)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_cpu_time_of_one_refused_request_is_bounded(gateway: Gateway, shape: str) -> None:
+    assert cpu_s_of_refusing(gateway, shape) <= MAX_CPU_ANYWHERE_S
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("shape", SHAPES)
+def test_refusing_a_large_request_takes_a_fifth_of_a_second_at_most(gateway: Gateway, shape: str) -> None:
+    assert cpu_s_of_refusing(gateway, shape) <= MAX_CPU_S
 
 
 def test_whoever_sends_refused_requests_without_end_waits_while_others_do_not(gateway: Gateway) -> None:

@@ -125,7 +125,7 @@ def is_small(text: bytes | Raw, bounds: Bounds) -> bool:
     if len(text) > bounds.max_string:
         return False
     written = bytes(text)
-    opened = count_openings(written)
+    opened = count_openings(written, bounds.max_depth + 1)
     return opened <= bounds.max_depth and (opened <= 1 or written.count(b",") < bounds.max_array)
 
 

@@ -40,7 +40,7 @@ def check_shape(text: bytes, max_depth: int) -> str | None:
 
     Text that is not JSON may get either verdict, but never None while a reader could exceed the bounds in it.
     """
-    if count_openings(text) <= max_depth:
+    if count_openings(text, max_depth + 1) <= max_depth:
         return None
     steps = array("b", _outside_strings(_without_escapes(text)).translate(_STEPS, _NOT_BRACKETS))
     if len(steps) > 2 * MAX_CONTAINERS:
@@ -50,12 +50,12 @@ def check_shape(text: bytes, max_depth: int) -> str | None:
     return None
 
 
-def count_openings(text: bytes) -> int:
-    """How many opening brackets a text has, those in strings too.
+def count_openings(text: bytes, enough: int) -> int:
+    """How many opening brackets a text has, those in strings too. Of each kind only `enough` are counted: millions would take 60 ms.
 
     `replace` searches with `memchr` and `count` looks at each byte: of the 400 bytes of a usual call, this takes a third of the time.
     """
-    return len(text) - len(text.replace(b"{", b"").replace(b"[", b""))
+    return len(text) - len(text.replace(b"{", b"", enough).replace(b"[", b"", enough))
 
 
 def has_more_values(text: bytes, max_values: int) -> bool:

@@ -189,7 +189,7 @@ def _read_request(data: bytes, max_depth: int) -> Request | None:
     Decoding to the bottom checks UTF-8 and types. A message as long as its four members has none of them twice: nothing that a decoder
     drops can make one of them shorter than it is counted.
     """
-    if count_openings(data) > max_depth:
+    if count_openings(data, max_depth + 1) > max_depth:
         return None
     try:
         request = _request_with_params.decode(data)
