@@ -20,7 +20,7 @@
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-readonly LIMIT_S=300
+readonly LIMIT_S=900 # npm and pip on two cores that fetch a dozen parts at once
 readonly ONLY=${1:-}
 readonly NODE_SOURCES=tests/interop/node
 
