@@ -141,7 +141,9 @@ class ForkGate:
         try:
             fcntl.ioctl(self._queue, _SEND, bytearray(_ANSWER.pack(number, 0, error, how)), True)
         except OSError as problem:
-            if problem.errno != errno.ENOENT:  # not ended meanwhile: this kernel knows no such answer (Linux before 5.5)
+            if (
+                problem.errno != errno.ENOENT
+            ):  # not ended meanwhile: this kernel knows no such answer (Linux before 5.5)
                 self.stop()
                 return
         self._rest = self._loop.call_later(rest_s, self._go_on) if rest_s or self._asked else None

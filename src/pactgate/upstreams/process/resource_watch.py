@@ -1,9 +1,9 @@
 """Holds a confined server to its bounds of memory and processes: a few times a second it looks, and reports an excess.
 
 The launcher bounds the private memory of each process (RLIMIT_DATA); here all processes of the server are counted together. They are the
-members of its process group, which a confined process can't leave. Their number and that of their threads is held by the `ForkGate`, before
-each fork; both are counted here as well for kernels that can't ask. Linux counts processes per user only (RLIMIT_NPROC), which would bound the gateway too.
-Must not: end anything, or look at the processes of others longer than it takes to skip them.
+members of its process group, which a confined process can't leave. Their number and that of their threads is held by the `ForkGate`,
+before each fork; both are counted here as well for kernels that can't ask. Linux counts processes per user only (RLIMIT_NPROC), which
+would bound the gateway too. Must not: end anything, or look at the processes of others longer than it takes to skip them.
 """
 
 from __future__ import annotations
