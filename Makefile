@@ -37,7 +37,8 @@ site: ## build the documentation site from docs/ into build/site; a link that le
 	@echo "Read it at http://127.0.0.1:8000 after: python3 -m http.server --bind 127.0.0.1 --directory build/site"
 
 # Three processes for two cores: tests that start programs wait more than they compute. `worksteal` keeps the tests of a module together.
-PYTEST := $(BIN)/python -m pytest
+ADOPT := $(BIN)/python -I -S scripts/adopt_orphans.py
+PYTEST := $(ADOPT) $(BIN)/python -m pytest
 COVERED := protocol core pipeline
 test: $(DEV_READY) ## run the tests, without third parties and without measurements (ARGS="-k word")
 	$(PYTEST) -q -n 3 --dist worksteal $(ARGS)
@@ -60,7 +61,7 @@ test-timing: $(DEV_READY) ## run the tests that compare times, one after the oth
 	$(PYTEST) -m timing $(ARGS)
 
 chaos: $(DEV_READY) ## serve beside servers and clients that misbehave, and check the promises (ARGS="--minutes 60 --seed 7")
-	$(BIN)/python -m chaos $(ARGS)
+	$(ADOPT) $(BIN)/python -m chaos $(ARGS)
 
 check: $(DEV_READY) ## format, lint, types, import contracts, generated pages: report every finding, change nothing
 	@$(MAKE) --no-print-directory --keep-going check-format check-lint check-house check-types check-imports check-docs

@@ -6,11 +6,17 @@ import hashlib
 import json
 import stat
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from pactgate.cli.bundles import read_bundle
+from pactgate.cli.errors import CommandError
+from pactgate.config.expand import expand
 from tests.cli.program import run
 
 MANIFEST: dict[str, Any] = {
@@ -70,6 +76,49 @@ def test_a_bundle_is_unpacked_by_its_hash_and_added_after_a_yes(tmp_path: Path) 
     assert entry == {"command": "node", "args": args, "cwd": str(folder), "env": {"API_KEY": "${KEY}"}}
     assert unpacked(tmp_path) == ["index.js", "manifest.json"]
     assert "needs settings: mode" in run(tmp_path, "add", path.name).stderr
+
+
+@pytest.mark.parametrize(
+    "word", ["$${user_config.a}", "${x${CRM_TOKEN}", "${CRM_TOKEN}", "$${CRM_TOKEN}", "\0{CRM_TOKEN}"]
+)
+def test_no_word_of_a_bundle_becomes_a_variable_of_the_gateway(tmp_path: Path, word: str) -> None:
+    start = {"command": "node", "args": [word, "${user_config.a}"], "env": {"A": word}}
+    manifest = {"user_config": {"a": {"default": ["{CRM_TOKEN}", word]}}, "server": {"mcp_config": start}}
+    path = bundle(tmp_path, {"manifest.json": json.dumps(manifest)})
+    _, entry, *_ = read_bundle(path, {})
+    for text in (*entry["args"], entry["env"]["A"]):
+        assert expand(text, {"CRM_TOKEN": "canary"}).taken == ()
+
+
+def test_a_directory_of_the_zip_file_that_would_fill_the_memory_is_refused_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(tmp_path / "x.mcpb", "w") as packed:
+        for number in range(500):
+            packed.writestr(zipfile.ZipInfo(f"{number}{'x' * 60_000}/"), "")
+    monkeypatch.setattr(zipfile, "ZipFile", None)
+    with pytest.raises(CommandError, match="more than 50000 files"):
+        read_bundle(tmp_path / "x.mcpb", {})
+
+
+@settings(max_examples=100)
+@given(
+    method=st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]),
+    changes=st.lists(st.tuples(st.integers(min_value=0), st.binary(max_size=3)), min_size=1, max_size=4),
+)
+def test_a_damaged_bundle_is_refused_or_read(
+    method: int, changes: list[tuple[int, bytes]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("damaged", numbered=True) / "x.mcpb"
+    with zipfile.ZipFile(path, "w", method) as packed:
+        packed.writestr("manifest.json", json.dumps(MANIFEST))
+    data = bytearray(path.read_bytes())
+    for place, piece in changes:
+        at = place % len(data)
+        data[at : at + len(piece)] = piece
+    path.write_bytes(data)
+    with suppress(CommandError):
+        read_bundle(path, {"mode": "fast"})
 
 
 @pytest.mark.parametrize("name", ["../evil", "/etc/evil", "a/../../evil", "..\\evil", "C:evil", "SERVER/index.js"])

@@ -157,6 +157,31 @@ def test_an_address_of_any_port_is_removed_from_a_file_that_the_client_wrote_aga
     assert set(run_servers(file)) == names
 
 
+def test_a_link_that_a_project_puts_beside_its_file_leads_to_nothing(home: Path, project: Path) -> None:
+    """It would have what stands in the file of the project written over any file of the user."""
+    keys = home / "authorized_keys"
+    keys.write_text("mine")
+    (project / ".vscode").mkdir()
+    file = project / ".vscode/mcp.json"
+    file.write_text('/*\nssh-ed25519 theirs\n*/ {"servers": {}}')
+    (project / ".vscode/mcp.json.before-pactgate").symlink_to(keys)
+    run(project, "connect", "vscode", "--project", "--url", NOBODY, HOME=str(home))
+    assert "pactgate" in file.read_text()
+    assert keys.read_text() == "mine"
+    run(project, "disconnect", "vscode", "--project", HOME=str(home))
+    assert "theirs" in file.read_text()
+
+
+def test_credentials_go_to_a_file_that_only_the_user_can_read_also_where_it_was_there(
+    home: Path, project: Path
+) -> None:
+    env = project / "pactgate.env"
+    env.write_text("A=1\n")
+    env.chmod(0o644)
+    assert run(project, "import", "--yes", HOME=str(home)).returncode == 0
+    assert stat.S_IMODE(env.stat().st_mode) == 0o600
+
+
 def test_a_client_without_a_file_gets_one_and_loses_it_again(home: Path, project: Path) -> None:
     assert run(project, "connect", "kiro", "--stdio", "--json", HOME=str(home)).returncode in (0, 1)
     file = home / ".kiro/settings/mcp.json"

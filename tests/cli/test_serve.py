@@ -168,7 +168,9 @@ def test_a_server_whose_variable_is_not_set_is_down_and_the_others_run(tmp_path:
             "found without --url, on a port nobody named"
         )
         said = run(tmp_path, "call", "crm.anything").stdout
+        rows = json.loads(run(tmp_path, "servers", "--json").stdout)
     assert "CRM_URL is not set" in said
+    assert {row["serverId"]: row["transport"] for row in rows} == {"almanac": "stdio", "crm": None}
     assert run(tmp_path, "check").returncode == 2
 
 

@@ -45,6 +45,11 @@ def test_a_filter_keeps_the_calls_for_which_every_term_holds(text: str, keeps: b
     assert read_filter(text)(ROW) is keeps
 
 
+def test_brackets_stand_for_themselves() -> None:
+    assert read_filter("client:a[bc]*")({**ROW, "client": "a[bc]/2"})
+    assert not read_filter("client:a[bc]*")({**ROW, "client": "ab/2"})
+
+
 @pytest.mark.parametrize("text", ["tol:x", ":", "x:", "ms:>", "ms:>x", "tool:>5", "a " * 21, "a" * 501, "tool:!"])
 def test_what_is_no_filter_is_refused_and_said(text: str) -> None:
     with pytest.raises(CallFilterError):

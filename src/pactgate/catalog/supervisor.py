@@ -488,7 +488,9 @@ def _is_told(_: Session) -> bool:
     return True
 
 
-def _expected_transport(config: ServerConfig) -> str:
+def _expected_transport(config: ServerConfig) -> str | None:
+    if config.unresolved is not None:
+        return None
     if config.endpoints is not None or config.openapi is not None:
         return "rest"
     return "stdio" if config.url is None else "http"

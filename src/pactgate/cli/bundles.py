@@ -7,6 +7,7 @@ out of the folder, if it has links or other special files, or if it is larger th
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
 import re
 import shlex
@@ -14,6 +15,7 @@ import shutil
 import stat
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -30,20 +32,25 @@ from pactgate.protocol import messages
 MAX_BUNDLE_BYTES: Final = 512 * 1024 * 1024
 MAX_UNPACKED_BYTES: Final = 1024 * 1024 * 1024
 MAX_FILES: Final = 50_000
+_MAX_DIRECTORY_BYTES: Final = MAX_FILES * 512
 _MAX_MANIFEST_BYTES: Final = 1024 * 1024
 _MAX_RATIO: Final = 200
 _RATIO_FROM_BYTES: Final = 1024 * 1024
 _CHUNK_BYTES: Final = 1024 * 1024
 _SHOWN_CHARS: Final = 2000
+_UNREADABLE: Final = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+"""What a broken zip file raises; RuntimeError for passwords and methods that are not known."""
 _MANIFEST: Final = "manifest.json"
 _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
-_HOME: Final = {"HOME": "${HOME}"}
+_OURS: Final = "\0{"
+"""Begins a variable that we put in, until all words are put together: what a bundle says can't become one, whatever stands beside it."""
+_HOME: Final = {"HOME": f"{_OURS}HOME}}"}
 NewEntry = tuple[str, dict[str, Any], None, tuple[str, ...], Callable[[], None]]
 
 
 def read_bundle(path: Path, settings: Mapping[str, str]) -> NewEntry:
     """The id, the entry, what a person has to confirm, and what unpacks the bundle then. Raises CommandError."""
-    with _readable(path), zipfile.ZipFile(path) as bundle:
+    with _opened(path) as bundle:
         folder = _folder() / _digest(path)
         _checked(bundle)
         name, entry = _entry(_manifest(bundle), folder, settings)
@@ -55,7 +62,7 @@ def read_bundle(path: Path, settings: Mapping[str, str]) -> NewEntry:
 
 def unpack(path: Path, folder: Path) -> None:
     """Unpack a bundle into the folder of its hash, unless it is there. Raises CommandError."""
-    with _readable(path), zipfile.ZipFile(path) as bundle:
+    with _opened(path) as bundle:
         files = _checked(bundle)
         if _digest(path) != folder.name:
             raise CommandError(f"{path} has changed meanwhile.", exit_code=1)
@@ -64,15 +71,16 @@ def unpack(path: Path, folder: Path) -> None:
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The bundle. Its directory is read as a whole, so its size is looked at first, in the way `zipfile` will."""
     try:
-        yield
-    except (
-        OSError,
-        zipfile.BadZipFile,
-        NotImplementedError,
-        RuntimeError,
-    ) as problem:  # methods and passwords, the last two
+        with path.open("rb") as file:
+            end = zipfile._EndRecData(file)  # type: ignore[attr-defined] # nothing public tells it before it is read
+            if end is not None and end[zipfile._ECD_SIZE] > _MAX_DIRECTORY_BYTES:  # type: ignore[attr-defined] # as above
+                raise CommandError(f"The bundle has more than {MAX_FILES} files.", exit_code=1)
+            with zipfile.ZipFile(file) as bundle:
+                yield bundle
+    except _UNREADABLE as problem:
         raise CommandError(f"{path} can't be unpacked: {problem}", exit_code=1) from None
 
 
@@ -127,10 +135,10 @@ def _entry(manifest: dict[str, Any], folder: Path, settings: Mapping[str, str]) 
     if not isinstance(start, dict) or not isinstance(start.get("command"), str):
         raise CommandError("The bundle does not say how its server is started (server.mcp_config).", exit_code=1)
     values = {"__dirname": str(folder), "/": "/", **_HOME, **_settings(manifest, settings)}
-    args = [part for word in _list(start.get("args")) for part in _filled(str(word), values)]
+    args = [_whole(part) for word in _list(start.get("args")) for part in _filled(_plain(word), values)]
     env = start.get("env") if isinstance(start.get("env"), dict) else {}
-    filled = {str(name): " ".join(_filled(str(value), values)) for name, value in (env or {}).items()}
-    entry = {"command": "".join(_filled(start["command"], values)), "args": args, "cwd": str(folder)}
+    filled = {str(name): _whole(" ".join(_filled(_plain(value), values))) for name, value in (env or {}).items()}
+    entry = {"command": _whole("".join(_filled(_plain(start["command"]), values))), "args": args, "cwd": str(folder)}
     return legal_id(str(manifest.get("name") or "bundle")), {**entry, **({"env": filled} if filled else {})}
 
 
@@ -145,9 +153,9 @@ def _settings(manifest: dict[str, Any], given: Mapping[str, str]) -> dict[str, A
     for name, about in wanted.items():
         facts = about if isinstance(about, dict) else {}
         if name in given:
-            found[f"user_config.{name}"] = given[name]
+            found[f"user_config.{name}"] = given[name].replace("${", _OURS)
         elif facts.get("sensitive"):
-            found[f"user_config.{name}"] = f"${{{legal_id(name).replace('-', '_').upper()}}}"
+            found[f"user_config.{name}"] = f"{_OURS}{legal_id(name).replace('-', '_').upper()}}}"
         elif "default" in facts:
             default = facts["default"]
             found[f"user_config.{name}"] = [
@@ -166,20 +174,26 @@ def _settings(manifest: dict[str, Any], given: Mapping[str, str]) -> dict[str, A
 
 
 def _filled(word: str, values: Mapping[str, Any]) -> list[str]:
-    """The word with its variables; one that is nothing but a variable with a list becomes as many words.
-
-    Any other `${NAME}` is kept as text: a bundle must not read the environment of the gateway.
-    """
+    """The word with its variables; one that is nothing but a variable with a list becomes as many words."""
     whole = _VARIABLE.fullmatch(word)
     if whole is not None and isinstance(values.get(whole[1]), list):
-        return [_plain(value) for value in values[whole[1]]]
-    return [_VARIABLE.sub(lambda found: _plain(values[found[1]]) if found[1] in values else f"${found[0]}", word)]
+        return list(values[whole[1]])
+    return [_VARIABLE.sub(lambda found: _joined(values[found[1]]) if found[1] in values else found[0], word)]
+
+
+def _whole(word: str) -> str:
+    """A word of the entry. Every other `${NAME}` is text: a bundle must not read the environment of the gateway."""
+    return word.replace("${", "$${").replace(_OURS, "${")
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, list):
-        return " ".join(map(_plain, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """What a bundle says, as text. No program can be given a NUL, and only our own variables have one here."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text.replace("\0", "")
+
+
+def _joined(value: str | list[str]) -> str:
+    return " ".join(value) if isinstance(value, list) else value
 
 
 def _list(values: Any) -> list[Any]:

@@ -232,6 +232,8 @@ class _Target:
             raise CommandError(problem.why, problem.lines) from None
         try:
             if plan.secrets and with_secrets:
+                if self.env_path.exists():  # a file that was there keeps its mode
+                    self.env_path.chmod(0o600)
                 replace_file(self.env_path, with_variables(self._env_text(), plan.secrets), mode=0o600)
             replace_file(self.path, text)
         except OSError as problem:

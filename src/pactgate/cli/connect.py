@@ -275,7 +275,9 @@ def _write(chosen: _Chosen, data: bytes) -> None:
     try:
         chosen.path.parent.mkdir(parents=True, exist_ok=True)
         if not is_ours and before is not None:
-            shutil.copy2(chosen.path, f"{chosen.path}{_BACKUP}")
+            backup = Path(f"{chosen.path}{_BACKUP}")
+            backup.unlink(missing_ok=True)  # a project may have a link there, to any file of the user
+            shutil.copy2(chosen.path, backup)
         replace_file(chosen.path, data.decode(), mode=0o600)
     except OSError as problem:
         raise CommandError(f"{chosen.path} can't be written: {problem.strerror}.", exit_code=1) from None

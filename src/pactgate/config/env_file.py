@@ -25,7 +25,7 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
 def parse_env_file(text: str) -> dict[str, str] | ValueFault:
     """The variables; a name given twice has its last value."""
     variables: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = _LINE.fullmatch(line)
@@ -41,7 +41,7 @@ def parse_env_file(text: str) -> dict[str, str] | ValueFault:
 def with_variables(text: str, variables: Mapping[str, str]) -> str:
     """The text of the file with these variables, each behind what is there and in place of its older value."""
     kept = []
-    for line in text.splitlines():
+    for line in text.removesuffix("\n").split("\n") if text else ():
         match = _LINE.fullmatch(line)
         if match is None or match["name"] not in variables:
             kept.append(line)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from enum import StrEnum
+from fnmatch import translate
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -103,17 +104,15 @@ def servers_of(selector: Selector, servers: Collection[str], *, is_certain: bool
 
 def matches(pattern: str, name: str) -> bool:
     """`*` stands for any characters, `?` for one; every other character for itself."""
-    return _compiled(pattern).fullmatch(name) is not None
+    return _compiled(pattern).match(name) is not None
 
 
-@lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    parts = re.split(r"(\*+|\?)", pattern)
-    return re.compile("".join(_expression(part) for part in parts), re.DOTALL)
+def compiled(pattern: str) -> re.Pattern[str]:
+    """The whole name has to match. No star is tried a second time, so the name may be anybody's."""
+    return re.compile(translate(pattern.replace("[", "[[]")))
 
 
-def _expression(part: str) -> str:
-    return ".*" if part.startswith("*") else "." if part == "?" else re.escape(part)
+_compiled: Final = lru_cache(maxsize=4096)(compiled)
 
 
 def _did_you_mean(word: str, known: Collection[str]) -> str:

@@ -7,11 +7,11 @@ A term is `field:value`, or a word that one of the names of the call contains. A
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fnmatch import fnmatchcase
 from typing import Any, Final
 from urllib.parse import parse_qs
 
 from pactgate.config.problems import nearest
+from pactgate.config.selectors import compiled
 from pactgate.inbound.http_exchange import HttpExchange
 
 Row = Mapping[str, Any]
@@ -88,9 +88,10 @@ def _number(name: str, value: str) -> Callable[[Any], bool]:
 
 def _pattern(value: str, *, is_tool: bool) -> Callable[[Any], bool]:
     """A tool is meant by its full name or by the part after the server."""
+    fits = compiled(value).match
     if is_tool:
-        return lambda held: any(fnmatchcase(name, value) for name in (_text(held), _text(held).partition(".")[2]))
-    return lambda held: fnmatchcase(_text(held), value)
+        return lambda held: any(fits(name) for name in (_text(held), _text(held).partition(".")[2]))
+    return lambda held: fits(_text(held)) is not None
 
 
 def _text(held: Any) -> str:

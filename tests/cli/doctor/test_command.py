@@ -181,14 +181,16 @@ def test_a_url_is_followed_as_far_as_it_leads(tmp_path: Path) -> None:
 def test_variables_are_named_and_their_values_never_shown(tmp_path: Path) -> None:
     env = {"A": "${FULL_TOKEN}", "B": "${EMPTY_TOKEN}", "C": "${ABSENT_TOKEN:-fallback}"}
     write_config(tmp_path, {"almanac": {**demo("almanac"), "env": env}}, listen={"port": 0})
-    done = run(tmp_path, "doctor", FULL_TOKEN="canary-4711", EMPTY_TOKEN="")
-    assert "that are set: FULL_TOKEN" in done.stdout
+    done = run(tmp_path, "doctor", FULL_TOKEN="canary-4711", EMPTY_TOKEN="", SOMETHING_ELSE="7")
+    assert "variables that are set: FULL_TOKEN\n" in done.stdout
+    assert "OTEL_" not in done.stdout
     assert re.search("warn +the variable EMPTY_TOKEN is set and empty", done.stdout)
     assert "ABSENT_TOKEN is not set: its default is used" in done.stdout
     assert "canary-4711" not in done.stdout
     code, found = examine(tmp_path, EMPTY_TOKEN="")
     assert code == 1
-    assert "FULL_TOKEN" in found["configuration"][0]["text"]
+    (missing,) = [finding["text"] for finding in found["configuration"] if "FULL_TOKEN" in finding["text"]]
+    assert missing.endswith("env.A: The environment variable FULL_TOKEN is not set.")
     assert levels(found["server:almanac"]) == ["fail"]
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pactgate.config.clients.dialect import to_address, to_ours
-from pactgate.config.clients.table import clients
+from pactgate.config.clients.plan import FoundServer, plan_import
+from pactgate.config.clients.points_here import points_here
+from pactgate.config.clients.table import Client, clients
 from tests.config.clients.client_files import PROJECT, URL, WRITABLE, entries_for, opened
 
 
@@ -110,3 +115,37 @@ def test_what_is_not_taken_over_is_said() -> None:
     ours = to_ours(file.client, file.servers()["search"], PROJECT)
     assert ours is not None
     assert ours.notes == ("not taken over: timeout", "its choice of tools (includeTools) is not taken over")
+
+
+MEMBERS = (
+    "command",
+    "cmd",
+    "args",
+    "env",
+    "env_keys",
+    "cwd",
+    "type",
+    "url",
+    "headers",
+    "env_http_headers",
+    "tools",
+    "oauth",
+)
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5)
+    | st.sampled_from(["${A}", "http://[", "$A"]),
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=5), inside, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(clients()), st.dictionaries(st.sampled_from(MEMBERS), ANYTHING))
+def test_an_entry_of_any_types_is_read_or_left_out(client: Client, entry: dict[str, Any]) -> None:
+    """The files of a project are anybody's."""
+    points_here(entry)
+    ours = to_ours(client, entry, PROJECT)
+    if ours is not None:
+        plan_import([FoundServer(client.title, "x", ours)], {}, {})

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from pactgate.config.clients.secrets import SecretFinder
 
 
@@ -39,3 +41,10 @@ def test_a_variable_is_not_taken_for_what_it_stands_for() -> None:
     finder = SecretFinder({})
     entry = {"command": "x", "env": {"API_KEY": "${MY_KEY}"}, "args": ["--token=${T}"]}
     assert finder.replace_in("x", entry) == entry
+
+
+@pytest.mark.parametrize("tail", [":", "?", "a:", "&", "?a", "://:", "=?"])
+def test_an_address_of_any_form_is_read_in_one_pass(tail: str) -> None:
+    """If each character were the beginning of another attempt, this would take minutes."""
+    address = f"http://{tail * 200_000}"
+    assert SecretFinder({}).replace_in("x", {"url": address, "args": [address]})["url"]

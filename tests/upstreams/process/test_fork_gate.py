@@ -13,7 +13,7 @@ import pytest
 
 from pactgate.config.sections.effects import Effects
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.upstreams.process import sandbox, stdio
+from pactgate.upstreams.process import fork_gate, sandbox, stdio
 from pactgate.upstreams.process.resource_watch import group_members
 from pactgate.upstreams.process.sandbox import SandboxSupport, confine
 from tests.support.children import until
@@ -21,10 +21,10 @@ from tests.upstreams.confinement import WAIT, bare, bounded, go, needs_kernel, w
 from tests.upstreams.process.test_launcher import ALREADY_TAKEN, ROOT
 
 FORK_BOMB = (
-    # Nine generations, so that a bound which does not hold costs 512 processes and not the machine.
+    # Six generations, so that a bound which does not hold costs 64 processes and not the machine.
     f"{WAIT}sys.stdin.readline()\n"
     "born = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)\n"
-    "for _ in range(9):\n"
+    "for _ in range(6):\n"
     "    try:\n"
     "        if os.fork() == 0: os.write(born, b'.')\n"
     "    except OSError: pass\n"
@@ -114,9 +114,10 @@ INTERRUPTED = (
     f"signal.setitimer(signal.ITIMER_REAL, 0)\n{SAYS}"
 )
 MANY_THREADS = (
+    # A bound that does not hold costs 200 threads, not all numbers of processes that the machine has.
     f"import threading\n{WAIT}threading.stack_size(65536)\nsys.stdin.readline()\n"
     "try:\n"
-    "    while True: threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+    "    for _ in range(200): threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
     "except RuntimeError: pass\n"
     "time.sleep(600)"
 )
@@ -184,18 +185,50 @@ async def test_counting_for_a_server_that_always_forks_leaves_the_time_to_others
         assert all(later - earlier >= 0.1 for earlier, later in pairwise(counts))
 
 
-@needs_kernel
-async def test_a_bound_that_is_only_counted_is_not_called_enforced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def only_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that has taken the kernel's queue for itself."""
     start = f"import sys\nsys.path.append({str(ROOT / 'src')!r})\nfrom pactgate.upstreams.process import launcher\n"
     (tmp_path / "launcher.py").write_text(f"{start}{ALREADY_TAKEN}launcher.main(sys.argv[1:])")
-    code = f"{WAIT}sys.stdin.readline()"
-    async with bounded(code, Effects(processes=2), {}) as (channel, _, _):
-        assert channel.sandbox_level == "enforced"
     monkeypatch.setattr(sandbox, "LAUNCHER", str(tmp_path / "launcher.py"))
-    async with bounded(code, Effects(processes=2), {}) as (channel, _, _):
-        assert channel.sandbox_level == "partly enforced: all but the number of processes"
+
+
+async def sandbox_level() -> str | None:
+    async with bounded(f"{WAIT}sys.stdin.readline()", Effects(processes=2), {}) as (channel, _, _):
+        return channel.sandbox_level
+
+
+@needs_kernel
+async def test_a_bound_the_kernel_asks_about_is_called_enforced() -> None:
+    assert await sandbox_level() == "enforced"
+
+
+@needs_kernel
+@pytest.mark.usefixtures("only_counted")
+async def test_a_bound_that_is_only_counted_is_not_called_enforced() -> None:
+    assert await sandbox_level() == "partly enforced: all but the number of processes"
+
+
+@needs_kernel
+@pytest.mark.usefixtures("only_counted")
+@pytest.mark.parametrize(("code", "excess"), [(ORPHANS, "20 processes"), (MANY_THREADS, "50 threads")])
+async def test_a_server_beyond_a_bound_that_is_only_counted_is_ended_too(
+    code: str, excess: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio, "MAX_THREADS", 50)
+    async with bounded(code, Effects(processes=20), {}) as (channel, inbox, pid):
+        await go(channel)
+        assert f"had more than {excess}" in (await inbox.wait_lost(10)).message
+        await until(lambda: group_members(pid) == [])
+
+
+@needs_kernel
+async def test_a_kernel_that_can_not_be_answered_refuses_every_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux before 5.5 asks, but does not know the answer that lets a call go on. A fork that is never answered waits for ever."""
+    monkeypatch.setattr(fork_gate, "_CONTINUE", 1 << 31)
+    async with bounded(ONE_THEN_ANOTHER, Effects(processes=2), {}) as (channel, inbox, _):
+        await go(channel)
+        assert b'"%d"' % errno.ENOSYS in (await inbox.wait_frames(2))[1]
 
 
 async def test_a_server_is_not_started_while_the_gateway_has_no_descriptor_for_its_bound(

@@ -21,8 +21,9 @@ FEW = f"{WAIT}[os.fork() or time.sleep(600) for _ in range(3)]\nsys.stdin.readli
 SHARED = (
     f"import mmap\n{WAIT}sys.stdin.readline()\n"
     "pieces = []\n"
-    "while True:\n"
+    "for _ in range(512):\n"  # a bound that does not hold costs half a gibibyte, not the machine
     "    pieces.append(mmap.mmap(-1, 2**20)); pieces[-1].write(b'x' * 2**20)\n"
+    "time.sleep(600)"
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -40,7 +40,7 @@ def examine_configuration(path: str | None, environ: Mapping[str, str]) -> tuple
     good = ok(_TOPIC, f"{file} is valid: {count} server{'s' * (count != 1)}")
     missing = [_finding(FindingLevel.FAIL, problem) for problem in config.unresolved]
     warnings = (_finding(FindingLevel.WARN, warning) for warning in config.warnings)
-    found = [*(missing or [good]), *warnings, *_owner(file), *_keys(config), *variables.findings()]
+    found = [*(missing or [good]), *warnings, *_owner(file), *_keys(config), *variables.findings(missing)]
     return config, found
 
 
@@ -88,13 +88,15 @@ class _WatchedEnvironment(Mapping[str, str]):
     def __len__(self) -> int:
         return len(self._environ)
 
-    def findings(self) -> Iterator[Finding]:
-        """For a valid configuration: a variable that is not set has a default there."""
-        filled = [name for name in self._read if self._environ.get(name) and name not in PLAIN_VARIABLES]
+    def findings(self, missing: Sequence[Finding]) -> Iterator[Finding]:
+        """A variable that is not set has a default, unless it is `missing`. Those of OpenTelemetry are read whatever the file says."""
+        read = [name for name in self._read if name not in PLAIN_VARIABLES and not name.startswith("OTEL_")]
+        filled = [name for name in read if self._environ.get(name)]
         if filled:
             yield ok(_TOPIC, f"variables that are set: {', '.join(filled)}")
-        for name in self._read:
+        for name in read:
             if name not in self._environ:
-                yield ok(_TOPIC, f"the variable {name} is not set: its default is used")
+                if not any(name in finding.text for finding in missing):
+                    yield ok(_TOPIC, f"the variable {name} is not set: its default is used")
             elif not self._environ[name]:
                 yield warn(_TOPIC, f"the variable {name} is set and empty", f"Set {name} before you start the gateway.")

@@ -50,7 +50,8 @@ class OurEntry(NamedTuple):
 
 def to_ours(client: Client, given: Mapping[str, Any], folder: Path) -> OurEntry | None:
     """None where the entry is no MCP server that can be reached. `folder` is what `${workspaceFolder}` means."""
-    if given.get("type") in _NOT_MCP:
+    kind = given.get("type")
+    if isinstance(kind, str) and kind in _NOT_MCP:
         return None
     reader = _Reader(client, given, folder)
     address = next((key for key in _ADDRESSES if isinstance(given.get(key), str)), None)

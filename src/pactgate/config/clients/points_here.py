@@ -13,8 +13,8 @@ _PROGRAM: Final = "pactgate"
 
 def points_here(entry: Mapping[str, Any], addresses: frozenset[str] = frozenset()) -> bool:
     """Whether an entry starts a gateway, or has the address of one: one of `addresses` (`host:port`), or our usual port on this machine."""
-    words = entry.get("command") or entry.get("cmd")
-    argv = words if isinstance(words, list) else [words, *(entry.get("args") or [])]
+    words, args = entry.get("command") or entry.get("cmd"), entry.get("args")
+    argv = words if isinstance(words, list) else [words, *(args if isinstance(args, list) else [])]
     if argv and isinstance(argv[0], str):
         is_own = os.path.basename(argv[0]) == _PROGRAM or argv[1:3] == ["-m", _PROGRAM]
         return is_own and "serve" in argv

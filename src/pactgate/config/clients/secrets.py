@@ -17,8 +17,9 @@ _FORMS: Final = re.compile(
     r"|AIza[\w-]{30,}|ntn_\w{20,}|lin_api_\w{20,}|pg_\w{20,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
 )
 _SCHEME: Final = re.compile(r"(?:Bearer|Basic|Token)\s+", re.IGNORECASE)
-_USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]*:(?P<secret>[^/@\s]+)(?=@)")
-_QUERY: Final = re.compile(r"[?&](?P<name>[^=&#]+)=(?P<secret>[^&#]+)")
+_USER_INFO: Final = re.compile(r"(?<=://)[^/:@\s]*:(?P<secret>[^/@\s]+)(?=@)")
+_QUERY: Final = re.compile(r"[?&](?P<name>[^?=&#]+)=(?P<secret>[^&#]+)")
+"""Linear: each part ends at the first character with which another may begin."""
 _HEADERS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 

@@ -68,7 +68,8 @@ class Telemetry(Section, frozen=True, kw_only=True):
 
 def telemetry_of(environ: Mapping[str, str], found: ConfigFindings) -> dict[str, Any]:
     """The section as the `OTEL_*` variables have it. What can't be done is a problem, if traces are exported at all."""
-    own = {name: value.strip() for name, value in environ.items() if name.startswith(_PREFIX) and value.strip()}
+    named = ((name, environ[name].strip()) for name in environ if name.startswith(_PREFIX))
+    own = {name: value for name, value in named if value}
     if own.get("OTEL_SDK_DISABLED", "").lower() == _TRUE or own.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp":
         return {}
     section: dict[str, Any] = {}

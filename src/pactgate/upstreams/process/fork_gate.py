@@ -138,8 +138,14 @@ class ForkGate:
         rest_s, is_granted = self._grant(bound)
         error, how = (0, _CONTINUE) if is_granted else (-errno.EAGAIN, 0)
         assert self._queue is not None
-        with suppress(OSError):  # whoever asked was ended meanwhile
+        try:
             fcntl.ioctl(self._queue, _SEND, bytearray(_ANSWER.pack(number, 0, error, how)), True)
+        except OSError as problem:
+            if (
+                problem.errno != errno.ENOENT
+            ):  # not ended meanwhile: this kernel knows no such answer (Linux before 5.5)
+                self.stop()
+                return
         self._rest = self._loop.call_later(rest_s, self._go_on) if rest_s or self._asked else None
         if is_granted is False and self._on_excess is not None:
             report, self._on_excess = self._on_excess, None

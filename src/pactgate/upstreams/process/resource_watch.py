@@ -1,9 +1,9 @@
 """Holds a confined server to its bounds of memory and processes: a few times a second it looks, and reports an excess.
 
 The launcher bounds the private memory of each process (RLIMIT_DATA); here all processes of the server are counted together. They are the
-members of its process group, which a confined process can't leave. Their number is held by the `ForkGate`, before each fork; it is counted
-here as well for kernels that can't ask. Linux counts processes per user only (RLIMIT_NPROC), which would bound the gateway too.
-Must not: end anything, or look at the processes of others longer than it takes to skip them.
+members of its process group, which a confined process can't leave. Their number and that of their threads is held by the `ForkGate`,
+before each fork; both are counted here as well for kernels that can't ask. Linux counts processes per user only (RLIMIT_NPROC), which
+would bound the gateway too. Must not: end anything, or look at the processes of others longer than it takes to skip them.
 """
 
 from __future__ import annotations
@@ -33,13 +33,17 @@ class ResourceWatch:
         *,
         memory: int,
         processes: int,
+        threads: int,
         members: Callable[[int], Sequence[int] | None],
         on_excess: Callable[[str], None],
     ) -> None:
-        """A bound of 0 is none. `members` knows the processes of the group, or returns None: then /proc is searched for them."""
+        """A bound of 0 is none; `threads` holds where `processes` does. `members` knows the processes of the group, or returns None: then
+        /proc is searched for them.
+        """
         self._pgid = pgid
         self._memory = memory
         self._processes = processes
+        self._threads = threads
         self._members = members
         self._on_excess = on_excess
         self._loop = asyncio.get_running_loop()
@@ -65,6 +69,8 @@ class ResourceWatch:
         pids = living_processes(self._pgid, self._members)
         if self._processes and len(pids) > self._processes:
             return too_many_processes(self._processes)
+        if self._processes and thread_count(pids) > self._threads:
+            return too_many_threads(self._threads)
         now = self._loop.time()
         if not self._memory or resident_bytes(pids) <= self._memory or now < self._measured_at + MEASURE_S:
             return None

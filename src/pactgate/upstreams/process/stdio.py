@@ -221,6 +221,7 @@ class StdioChannel:
             pid,
             memory=effects.memory_bytes,
             processes=effects.processes or 0,
+            threads=MAX_THREADS,
             members=self._child_reaper.members,
             on_excess=self._on_excess,
         )
