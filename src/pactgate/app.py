@@ -273,7 +273,7 @@ class Gateway:
             replica=self._replicas.id,
             use_once=self._replicas.use_once,
         )
-        self._tasks = tasks = TaskOwners()
+        self._tasks = tasks = TaskOwners(owned_id=self._replicas.owned_id)
         add_envelope = AddEnvelope(self._encoded_info)
         self._timeouts = TimeoutQueue(FaultBarrier(self._emit))
         self.tool_call = ToolCall(
