@@ -593,7 +593,12 @@ class Gateway:
         from pactgate.telemetry.trace_export import TraceExport  # who exports nothing does not pay for it
 
         return TraceExport(
-            self.config.telemetry, self._client, self._emit, version=__version__, servers=lambda: self.config.servers
+            self.config.telemetry,
+            self._client,
+            self._emit,
+            version=__version__,
+            servers=lambda: self.config.servers,
+            mask=lambda: self._mask,
         )
 
     def _grant_of(self, server: ServerConfig) -> ServerGrant | None:

@@ -1,8 +1,8 @@
 """Requests that another replica owns: handed over to it, and taken from it.
 
-What is owned is a legacy session, a suspended call, a result in pages, or a task; its id names the owner. `HopSender` finds out whose a request is
-and relays the owner's answer, a stream as it comes. `HopReceiver` serves requests of other replicas on an address of its own. A request
-makes one hop at most. Must not: take anything without a signature, or hand over credentials.
+What is owned is a legacy session, a suspended call, a result in pages, or a task; its id names the owner. `HopSender` finds out whose a
+request is and relays the owner's answer, a stream as it comes. `HopReceiver` serves requests of other replicas on an address of its own.
+A request makes one hop at most. Must not: take anything without a signature, or hand over credentials.
 """
 
 from __future__ import annotations
