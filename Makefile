@@ -46,7 +46,7 @@ test: $(DEV_READY) ## run the tests, without third parties and without measureme
 # Module by module, because the fixtures that start all those servers belong to modules.
 interop: $(DEV_READY) ## run other people's clients, servers, the official suite, Redis and nginx; CI=true fails what can't be fetched
 	bash scripts/prepare_interop.sh
-	$(PYTEST) -q -n 2 --dist loadfile -m interop tests/interop tests/replicas tests/state $(ARGS)
+	$(PYTEST) -q -n 2 --dist loadfile -m "interop and not timing" tests/interop tests/replicas tests/state $(ARGS)
 
 # Too heavy for every CI run: a quarter of a gigabyte to fetch, Java, and a browser.
 interop-keycloak: $(DEV_READY) ## log in at a real Keycloak with a real browser, and call tools with its tokens

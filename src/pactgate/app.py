@@ -273,7 +273,7 @@ class Gateway:
             replica=self._replicas.id,
             use_once=self._replicas.use_once,
         )
-        self._tasks = tasks = TaskOwners()
+        self._tasks = tasks = TaskOwners(owned_id=self._replicas.owned_id)
         add_envelope = AddEnvelope(self._encoded_info)
         self._timeouts = TimeoutQueue(FaultBarrier(self._emit))
         self.tool_call = ToolCall(
@@ -593,7 +593,12 @@ class Gateway:
         from pactgate.telemetry.trace_export import TraceExport  # who exports nothing does not pay for it
 
         return TraceExport(
-            self.config.telemetry, self._client, self._emit, version=__version__, servers=lambda: self.config.servers
+            self.config.telemetry,
+            self._client,
+            self._emit,
+            version=__version__,
+            servers=lambda: self.config.servers,
+            mask=lambda: self._mask,
         )
 
     def _grant_of(self, server: ServerConfig) -> ServerGrant | None:

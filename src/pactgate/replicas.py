@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from pactgate.config.model import Config
-from pactgate.config.sections.state import NEEDS_STORE, NEVER_SHARED, read_key
+from pactgate.config.sections.state import NEEDS_STORE, read_key
 from pactgate.core.events import Emit
 from pactgate.inbound.hop import HOP_PATH, HopReceiver, HopSender
 from pactgate.inbound.hop_message import MAX_CLAIMS_BYTES, HopVerifier
@@ -40,6 +40,8 @@ class Replicas:
     """What one gateway uses alone: nothing is shared."""
 
     id = ""
+    owned_id = ""
+    """An id that leads the requests of other replicas here; empty where no replica hands requests over."""
 
     def signer(self, purpose: str) -> StateSigner:
         return StateSigner(time.monotonic)
@@ -119,6 +121,7 @@ class StoredReplicas(KeyedReplicas):
         self._policies = settings.on_failure
         self._store = SharedStore(settings.url, settings.key_prefix, emit)
         self._ids = OwnedIds(self.keys, self.id)
+        self.owned_id = self._ids.new()
         self._set = ReplicaSet(self._store, self.keys, self.id, emit)
         self._set.on_look_again = on_look_again
         self._once = SingleUse(self._store, self.keys, refuses=self._policies.single_use == "refuse")
@@ -199,7 +202,6 @@ class StoredReplicas(KeyedReplicas):
             "store": "ok" if self._store.is_available else "unavailable",
             "trouble": self._store.trouble or None,
             "replicas": 1 + len(self._set.addresses),
-            "notShared": list(NEVER_SHARED),
             "withoutStore": {
                 "rates": self._policies.rates,
                 "singleUse": self._policies.single_use,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -51,10 +51,10 @@ def played(gateway: str) -> dict[tuple[str, str, str], dict[str, Any]]:
     return play(gateway)
 
 
-def play(gateway: str) -> dict[tuple[str, str, str], dict[str, Any]]:
+def play(gateway: str, pairings: Iterable[Pairing] | None = None) -> dict[tuple[str, str, str], dict[str, Any]]:
     """What each client saw, by client, upstream and path. Drivers run side by side, each with all of its jobs."""
     jobs: dict[str, list[dict[str, Any]]] = {driver: [] for driver in DRIVERS}
-    for pairing in every_pairing():
+    for pairing in every_pairing() if pairings is None else pairings:
         if why_not_here(upstream=pairing.upstream, client=pairing.client) is None:
             jobs[CLIENTS[pairing.client]].append(_job(pairing, gateway))
     with ThreadPoolExecutor(len(jobs)) as pool:

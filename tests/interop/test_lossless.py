@@ -16,6 +16,8 @@ import pytest
 from tests.interop.processes import HERE, PYTHON, Fleet
 from tests.interop.raw import RawCaller, exact
 from tests.interop.servers import scripted
+from tests.replicas.cluster import Cluster, needs_nginx
+from tests.support.redis_server import RedisServer, needs_redis
 
 SERVERS = ("legacy-stdio", "legacy-http", "modern-stdio", "modern-http")
 OURS = ("io.modelcontextprotocol/", "dev.pactgate/")
@@ -40,14 +42,27 @@ class Way(NamedTuple):
     prefix: str
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with Fleet(tmp_path_factory.mktemp("lossless")) as fleet:
+REPLICAS = pytest.param("replicas", marks=[pytest.mark.interop, needs_redis, needs_nginx])
+
+
+@pytest.fixture(scope="module", params=["alone", REPLICAS])
+def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One gateway, or three behind nginx, where requests land on one after the other."""
+    folder = tmp_path_factory.mktemp("lossless")
+    with Fleet(folder) as fleet:
         for server in SERVERS:
             era, transport = server.split("-")
             command: list[str | Path] = [PYTHON, HERE / "servers" / "scripted.py", server, era, "strange", transport]
             fleet.add(server, command, "/mcp" if transport == "http" else None)
-        yield fleet.start_gateway("greet")[1]
+        if request.param == "alone":
+            yield fleet.start_gateway("greet")[1]
+            return
+        redis = RedisServer(folder).start()
+        try:
+            with Cluster(folder, fleet.started(), store=redis.url) as cluster:
+                yield cluster.balance()
+        finally:
+            redis.stop()
 
 
 @pytest.fixture(

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from mcp.types import ElicitRequestParams, ElicitResult
 from opentelemetry import context, trace
 
 from pactgate.app import Gateway
@@ -24,8 +25,8 @@ from pactgate.telemetry.otlp_exporter import MAX_QUEUED
 from tests.cli.program import scripted, write_config
 from tests.support import callers, rest_api
 from tests.support.asking import UPSTREAM as ASKING
-from tests.support.asking import asker
-from tests.support.facing import META, call, initialize, message, modern_call
+from tests.support.asking import asker, person_thinks
+from tests.support.facing import META, call, initialize, message, modern_call, notification
 from tests.support.otlp_receiver import Collector, Received, collecting
 from tests.support.raw_http import Answer, RawClient, post
 from tests.support.servers import logged
@@ -72,11 +73,16 @@ async def held(port: int, count: int) -> None:
             pass
 
 
+async def session_of(client: RawClient) -> dict[str, str]:
+    """The headers of a new legacy session."""
+    session = (await client.post(initialize())).header("mcp-session-id")
+    assert session is not None
+    return {"mcp_session_id": session, "mcp_protocol_version": "2025-11-25"}
+
+
 async def ask_legacy(port: int, body: dict[str, Any], **headers: str) -> Answer:
     async with RawClient(port) as client:
-        session = (await client.post(initialize())).header("mcp-session-id")
-        assert session is not None
-        return await client.post(body, mcp_session_id=session, mcp_protocol_version="2025-11-25", **headers)
+        return await client.post(body, **await session_of(client), **headers)
 
 
 def check(span: Received) -> None:
@@ -170,22 +176,57 @@ async def test_what_is_not_sampled_goes_on_as_it_came_and_is_not_exported(tmp_pa
     assert (sent["traceparent"], sent["baggage"]) == (parent, "b=2")
 
 
-async def test_failed_cancelled_late_and_cached_calls_are_told_apart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_wanted", [False, True])
+async def test_arguments_and_results_are_in_a_span_only_where_they_are_wanted_and_without_secrets(
+    tmp_path: Path, is_wanted: bool
+) -> None:
+    server = {**scripted(), "env": {"TOKEN": "hunter2-hunter2"}}
+    with collecting() as collector:
+        async with (
+            opened(tmp_path, {"files": server}, to(collector), telemetry={"content": is_wanted}) as port,
+            RawClient(port) as client,
+        ):
+            for text in ("plain", 'with "hunter2-hunter2"', "x" * 9000):
+                await client.ask(asked("files__echo", {"text": text}))
+    found = [span.attributes for span in collector.named(ECHO)]
+    assert all(("gen_ai.tool.call.arguments" in one) is is_wanted for one in found)
+    assert all(("gen_ai.tool.call.result" in one) is is_wanted for one in found)
+    if is_wanted:
+        assert found[0]["gen_ai.tool.call.arguments"] == '{"text": "plain"}'
+        assert "plain" in found[0]["gen_ai.tool.call.result"]
+        assert found[1]["gen_ai.tool.call.arguments"] == '{"text":"with \\"***\\""}'
+        assert [len(found[2][f"gen_ai.tool.call.{part}"]) for part in ("arguments", "result")] == [4096] * 2
+    assert "hunter2" not in str(found)
+
+
+@pytest.mark.parametrize("server_era", ["legacy", "modern"])
+@pytest.mark.parametrize("client_era", ["legacy", "modern"])
+async def test_failed_cancelled_late_and_cached_calls_are_told_apart_in_every_pairing_of_eras(
+    tmp_path: Path, client_era: str, server_era: str
+) -> None:
     kept = {"tools": {"files.echo": {"ttlMs": 60000}}}
     limits = {"toolOverrides": {"files.slow": 100}}
-    servers = {"files": scripted(), "patient": scripted()}
+    servers = {"files": scripted(era=server_era), "patient": scripted(era=server_era)}
     with collecting() as collector:
         async with opened(
             tmp_path, servers, to(collector), cache=kept, timeouts=limits, categories={"files.echo": "query"}
         ) as port:
-            for _ in range(2):
-                await ask(port, asked("files__echo", {"text": "x"}))
-            await ask(port, asked("files__slow", {"ms": 5000}))
-            await ask(port, asked("files__refuse", {"code": -32602}))
-            await ask(port, asked("files__none"))
             async with RawClient(port) as client:
-                await client.send(asked("patient__slow", {"ms": 50000}))
+                session = await session_of(client) if client_era == "legacy" else {}
+
+                def a_call(name: str, arguments: dict[str, Any] | None = None) -> bytes:
+                    return post(call(name, arguments), **session) if session else asked(name, arguments)
+
+                for _ in range(2):
+                    await client.ask(a_call("files__echo", {"text": "x"}))
+                await client.ask(a_call("files__slow", {"ms": 5000}))
+                await client.ask(a_call("files__refuse", {"code": -32602}))
+                await client.ask(a_call("files__none"))
+                await client.send(a_call("patient__slow", {"ms": 50000}))
                 await held(port, 1)
+                if session:  # a connection that ends is no cancellation there
+                    await ask(port, post(notification("notifications/cancelled", {"requestId": 1}), **session))
+                    await held(port, 0)
             await held(port, 0)
     for span in collector.spans:
         check(span)
@@ -199,6 +240,8 @@ async def test_failed_cancelled_late_and_cached_calls_are_told_apart(tmp_path: P
     for kind in ("SERVER", "CLIENT"):
         (cancelled,) = collector.named("tools/call patient.slow", kind)
         assert cancelled.attributes["error.type"] == "cancelled"
+    assert {span.attributes["pactgate.era.client"] for span in collector.named(ECHO)} == {client_era}
+    assert {span.attributes["pactgate.era.server"] for span in collector.named(ECHO, "CLIENT")} == {server_era}
     (unknown,) = collector.named("tools/call")
     assert (unknown.attributes["rpc.response.status_code"], unknown.is_error) == ("-32602", False)
 
@@ -232,6 +275,28 @@ async def test_each_request_of_a_call_that_asks_its_client_is_a_span_in_the_trac
     assert [(span.trace_id, span.parent_id) for span in collector.named(name)] == [(TRACE, SPAN)] * 2
     own = [span.span_id for span in collector.named(name)]
     assert [span.parent_id for span in collector.named(name, "CLIENT")] == own
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_call_that_asks_a_legacy_client_on_its_way_is_one_span_and_says_how_long_it_waited(
+    tmp_path: Path, era: str
+) -> None:
+    async def elicit(context: object, params: ElicitRequestParams) -> ElicitResult:
+        await person_thinks(0.2)
+        return ElicitResult(action="accept", content={"name": "Ann"})
+
+    server = {"command": sys.executable, "args": [str(ASKING), json.dumps({"era": era})], "era": era}
+    with collecting() as collector:
+        async with opened(tmp_path, {"asking": {**server, "isolation": "session"}}, to(collector)) as port:
+            url = f"http://127.0.0.1:{port}/mcp"
+            async with Client(url, mode="legacy", elicitation_callback=elicit) as client:
+                assert "Ann" in str((await client.call_tool("asking__ask", {})).content)
+    name = "tools/call asking.ask"
+    (one,), (sent,) = collector.named(name), collector.named(name, "CLIENT")
+    check(one)
+    check(sent)
+    assert sent.parent_id == one.span_id
+    assert one.attributes["pactgate.client_ms"] > 150
 
 
 async def test_the_time_a_client_was_asked_is_no_time_of_the_server(tmp_path: Path) -> None:

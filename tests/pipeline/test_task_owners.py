@@ -12,6 +12,7 @@ import pytest
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import HandleOwner
 from pactgate.pipeline.task_owners import TaskOwners, created_task
+from pactgate.protocol.versions import Era
 
 ANN, BOB = HandleOwner("ann"), HandleOwner("bob")
 
@@ -109,6 +110,22 @@ def test_an_id_of_any_length_takes_bounded_room() -> None:
     tasks, here = TaskOwners(), session()
     tasks.note(here, ANN, created("x" * 100_000))
     assert len(tasks) == 0
+
+
+def test_the_id_that_a_modern_client_sees_leads_to_the_replica_that_knows_the_task() -> None:
+    tasks, result = TaskOwners(owned_id="replica"), b'{"taskId":"t","n":1e400}'
+    assert tasks.shown(Era.MODERN, result) == b'{"taskId":"replica.t","n":1e400}'
+    assert tasks.of_server(Era.MODERN, "replica.t") == "t"
+    assert tasks.of_server(Era.MODERN, "another.t") == "another.t"
+    for unchanged in (b"{}", b'{"taskId":1}'):
+        assert tasks.shown(Era.MODERN, unchanged) == unchanged
+
+
+def test_without_other_replicas_and_in_legacy_sessions_an_id_stays_as_its_server_gave_it() -> None:
+    result = b'{"taskId":"t"}'
+    for tasks, era in ((TaskOwners(), Era.MODERN), (TaskOwners(owned_id="replica"), Era.LEGACY)):
+        assert tasks.shown(era, result) == result
+        assert tasks.of_server(era, "t") == "t"
 
 
 def test_a_list_keeps_what_else_it_says_and_one_that_breaks_the_protocol_is_refused() -> None:

@@ -20,6 +20,7 @@ from tests.support.plain_requests import call, initialize, modern
 from tests.support.redis_server import RedisServer, needs_redis
 from tests.support.servers import UPSTREAM
 
+TASKS = Path(__file__).parents[1] / "support" / "task_server.py"
 pytestmark = [pytest.mark.interop, needs_redis, needs_nginx, pytest.mark.timeout(120)]
 
 
@@ -46,6 +47,7 @@ def servers(asking: str) -> dict[str, Any]:
         "plain": plain,
         "old": {"url": asking, "era": "legacy"},
         "new": {"url": asking, "era": "modern"},
+        "tasks": {"command": sys.executable, "args": [str(TASKS), "modern"]},
     }
 
 
@@ -133,6 +135,19 @@ def test_a_result_in_pages_is_read_at_any_replica(cluster: Cluster) -> None:
             break
         uri = following
     assert "x" * 9000 in read
+
+
+def test_a_task_is_followed_and_cancelled_at_any_replica(cluster: Cluster) -> None:
+    able: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    params: dict[str, Any] = {"name": "echo", "arguments": {"n": 1}}
+    begun = modern(cluster.addresses[0], "tools/call", params, path="/mcp/tasks", **able)["result"]
+    assert begun["resultType"] == "task"
+    for address in cluster.addresses:
+        for method in ("tasks/get", "tasks/cancel"):
+            found = modern(address, method, {"taskId": begun["taskId"]}, path="/mcp/tasks", **able)["result"]
+            assert found["taskId"] == begun["taskId"]
+        other = modern(address, "tasks/get", {"taskId": f"{begun['taskId']}0"}, path="/mcp/tasks", **able)
+        assert other["error"]["code"] == -32602
 
 
 def test_what_is_stored_is_sealed_and_has_an_end(cluster: Cluster, redis: RedisServer) -> None:

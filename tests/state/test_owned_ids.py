@@ -17,6 +17,7 @@ def test_an_id_names_its_owner_to_those_who_have_the_key() -> None:
     replica = new_replica_id()
     id_ = OwnedIds(SealingKeys(OLD), replica).new()
     assert OwnedIds(SealingKeys(NEW, OLD), new_replica_id()).owner_of(id_) == replica
+    assert OwnedIds(SealingKeys(NEW, OLD), new_replica_id()).owner_of(f"{id_}.anything after it") == replica
     assert OwnedIds(SealingKeys(NEW), new_replica_id()).owner_of(id_) is None
     assert id_.isascii()
     assert len(id_) == 70

@@ -17,14 +17,14 @@ _CI = "io.modelcontextprotocol/clientInfo"
 
 
 def post(
-    address: str, method: str | None, params: dict[str, Any] | None = None, **headers: str
+    address: str, method: str | None, params: dict[str, Any] | None = None, *, path: str = "/mcp", **headers: str
 ) -> tuple[int, dict[str, str], dict[str, Any]]:
     message: dict[str, Any] = {"jsonrpc": "2.0", "params": params or {}}
     if method is not None:
         message |= {"method": method} | ({} if method.startswith("notifications/") else {"id": next(_ids)})
     both = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    request = urllib.request.Request(f"{address}/mcp", json.dumps(message).encode(), {**both, **named})
+    request = urllib.request.Request(f"{address}{path}", json.dumps(message).encode(), {**both, **named})
     try:
         with urllib.request.urlopen(request, timeout=15) as response:
             return response.status, dict(response.headers), _body(response.read())
@@ -39,11 +39,13 @@ def _body(data: bytes) -> dict[str, Any]:
     return found
 
 
-def modern(address: str, method: str, params: dict[str, Any], **capabilities: Any) -> dict[str, Any]:
+def modern(
+    address: str, method: str, params: dict[str, Any], *, path: str = "/mcp", **capabilities: Any
+) -> dict[str, Any]:
     meta = {_PV: MODERN, _CC: capabilities, _CI: {"name": "t", "version": "1"}}
-    name = params.get("name") or params.get("uri")
+    name = params.get("name") or params.get("uri") or params.get("taskId")
     headers = {"MCP_Protocol_Version": MODERN, "Mcp_Method": method} | ({"Mcp_Name": name} if name else {})
-    return post(address, method, {**params, "_meta": meta}, **headers)[2]
+    return post(address, method, {**params, "_meta": meta}, path=path, **headers)[2]
 
 
 def initialize(address: str) -> str:

@@ -33,6 +33,13 @@ class TraceParent(NamedTuple):
         return bool(self.flags & SAMPLED)
 
 
+class CallContent(Struct):
+    """Arguments and result of a tool call, as JSON: they are noted only where the operator wants them in spans."""
+
+    arguments: bytes = b""
+    result: bytes = b""
+
+
 class CallTrace(Struct, frozen=True):
     """The trace a request belongs to: a span of the gateway as a server, and one as the client of the server it calls."""
 
@@ -46,6 +53,7 @@ class CallTrace(Struct, frozen=True):
     state: str = ""
     rpc_id: str = ""
     """The id of the JSON-RPC request, as text."""
+    content: CallContent | None = None
 
     def carried(self, meta: Mapping[str, Raw]) -> dict[str, Raw]:
         """`_meta` for the server: the gateway's own span as the parent, everything else as it came."""

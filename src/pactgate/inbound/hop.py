@@ -1,8 +1,8 @@
 """Requests that another replica owns: handed over to it, and taken from it.
 
-What is owned is a legacy session, a suspended call, or a result in pages; its id names the owner. `HopSender` finds out whose a request is
-and relays the owner's answer, a stream as it comes. `HopReceiver` serves requests of other replicas on an address of its own. A request
-makes one hop at most. Must not: take anything without a signature, or hand over credentials.
+What is owned is a legacy session, a suspended call, a result in pages, or a task; its id names the owner. `HopSender` finds out whose a
+request is and relays the owner's answer, a stream as it comes. `HopReceiver` serves requests of other replicas on an address of its own.
+A request makes one hop at most. Must not: take anything without a signature, or hand over credentials.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _LEFT_OUT: Final = frozenset(
 _PASSED_BACK: Final = (b"content-type", b"allow", b"retry-after", b"cache-control")
 _STATE: Final = b"requestState"
 _PAGES: Final = PREFIX.encode()
+_TASK: Final = b"taskId"
 _DRAINING_S: Final = 0.05
 _EVENT_END: Final = b"\n\n"
 _MISDIRECTED: Final = 421
@@ -79,6 +80,7 @@ class HopTransport(Protocol):
 class _Params(Struct, frozen=True, gc=False):
     requestState: str = ""  # noqa: N815 - the wire's spelling
     uri: str = ""
+    taskId: str = ""  # noqa: N815 - the wire's spelling
 
 
 class _Message(Struct, gc=False):
@@ -159,7 +161,7 @@ class HopSender:
         ids = exchange.headers.get("mcp-session-id")
         if ids is not None:
             return None if len(ids) != 1 or self._has_session(ids[0]) else self._owner_of(ids[0])
-        if _STATE not in body and _PAGES not in body:
+        if _STATE not in body and _PAGES not in body and _TASK not in body:
             return None
         try:
             params = _message.decode(body).params
@@ -167,6 +169,8 @@ class HopSender:
             return None
         if params.requestState:
             return owner_of_state(params.requestState)
+        if params.taskId:
+            return self._owner_of(params.taskId)
         address = read_uri(params.uri)
         return None if address is None else self._owner_of(address.handle)
 

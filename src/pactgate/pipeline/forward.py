@@ -162,7 +162,9 @@ class Forward:
         if request.method == _LIST_TASKS:
             self._open_cursor(ctx.caller, server, members)
         elif is_about_tasks:
-            task = ctx.requested = _text(members, "taskId", request.method)
+            ctx.requested = _text(members, "taskId", request.method)
+            task = self._tasks.of_server(ctx.caller.era, ctx.requested)
+            members["taskId"] = Raw(encode_json(task))
         answer = await self._ask(ctx, request, _Addressed(server, members, task, token, goes_on=True, task=task), meta)
         return shape(answer, request.method, ctx.caller, self._server_info)
 
@@ -182,10 +184,9 @@ class Forward:
     def _keep_tasks_apart(self, caller: Caller, method: str, found: UpstreamResult) -> bytes:
         """The answer to a method of tasks or of an extension, with no task of another caller in it."""
         result = found.response.result
-        if not method.startswith(_TASKS):
-            self._tasks.note(found.session, caller.owner, result)
         if method != _LIST_TASKS:
-            return result
+            is_task = method.startswith(_TASKS) or self._tasks.note(found.session, caller.owner, result)
+            return self._tasks.shown(caller.era, result) if is_task else result
         members = messages.members(self._tasks.only_own(found.session, caller.owner, result, self._tools_of(caller)))
         cursor = members.pop("nextCursor", None)
         if cursor is not None and bytes(cursor).startswith(b'"'):

@@ -156,6 +156,8 @@ class Kernel:
             raise
         except Exception as unexpected:  # noqa: BLE001 - the outermost boundary (S4/R1)
             reply = self._refuse(ctx, request, self._internal(ctx, request, unexpected))
+        if ctx.trace is not None and ctx.trace.content is not None:
+            ctx.trace.content.result = reply.result or b""
         recording = self._seal(ctx, request)
         if recording is not None:
             why = await recording

@@ -98,7 +98,9 @@ class CheckResult:
             raise _malformed(call, str(problem)) from problem
         if _is_task(call, read):
             call.is_task = True
-            self._tasks.note(call.session, call.ctx.caller.owner, call.result, call.policy.tool.full_name)
+            caller = call.ctx.caller
+            self._tasks.note(call.session, caller.owner, call.result, call.policy.tool.full_name)
+            call.replace(self._tasks.shown(caller.era, call.result))
             return
         if read.content is UNSET and read.structuredContent is UNSET:
             raise _malformed(call, "it has neither content nor structuredContent")

@@ -3,7 +3,8 @@
 All callers of a server may share one session with it, so the server can't tell them apart. The gateway remembers who got which task, and
 answers any other task id as one that does not exist. A task lives as long as the session it was created in; a modern server over HTTP
 has no sessions, so its tasks outlive a lost connection. Bounded: tasks of one subject and in all; a subject's oldest goes first, then the
-oldest of the subject with most. Must not: ask a server anything.
+oldest of the subject with most. A modern client has no session that leads to the replica that knows its tasks, so the ids it sees do.
+Must not: ask a server anything.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import HandleOwner
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
+from pactgate.protocol.versions import Era
+from pactgate.state.owned_ids import OWNER_END
 from pactgate.upstreams.dialer import Session
 
 MAX_TASKS: Final = 10_000
@@ -62,7 +65,9 @@ class _Task(NamedTuple):
 class TaskOwners:
     """Every task that was given to a caller, by where it lives and its id."""
 
-    def __init__(self, *, max_tasks: int = MAX_TASKS, max_of_one: int = MAX_TASKS_OF_ONE) -> None:
+    def __init__(self, *, owned_id: str = "", max_tasks: int = MAX_TASKS, max_of_one: int = MAX_TASKS_OF_ONE) -> None:
+        """`owned_id` leads other replicas to this one; without others it is empty."""
+        self._mark = f"{owned_id}{OWNER_END}" if owned_id else ""
         self._max_tasks = max_tasks
         self._max_of_one = max_of_one
         self._owners: dict[_Task, _Owner] = {}
@@ -74,14 +79,14 @@ class TaskOwners:
     def __len__(self) -> int:
         return len(self._owners)
 
-    def note(self, session: Session, owner: HandleOwner, result: bytes, tool: str | None = None) -> None:
-        """Remember the task that a result creates, if it creates one. The first owner of an id stays its owner."""
+    def note(self, session: Session, owner: HandleOwner, result: bytes, tool: str | None = None) -> bool:
+        """Remember the task that a result creates, and whether it creates one. The first owner of an id stays its owner."""
         id_ = created_task(result)
-        if id_ is None or len(id_) > MAX_ID_CHARS:
-            return
+        if id_ is None:
+            return False
         task = _Task(self._place(session), id_)
-        if task in self._owners:
-            return
+        if len(id_) > MAX_ID_CHARS or task in self._owners:
+            return True
         own = self._of_subject.setdefault(owner.subject, {})
         if len(own) >= self._max_of_one:
             self._forget(next(iter(own)))
@@ -90,6 +95,20 @@ class TaskOwners:
             self._forget(next(iter(busiest)))
         self._of_subject.setdefault(owner.subject, {})[task] = None
         self._owners[task] = _Owner(owner, tool)
+        return True
+
+    def shown(self, era: Era, result: bytes) -> bytes:
+        """A result about a task with the id that its client is to use."""
+        if not self._mark or era is Era.LEGACY:
+            return result
+        members = messages.members(result)
+        if not bytes(members.get("taskId", b"")).startswith(b'"'):
+            return result
+        return encode_json({**members, "taskId": self._mark + _handle.decode(result).taskId})
+
+    def of_server(self, era: Era, id_: str) -> str:
+        """The id that the server gave the task which a client names. One of another replica stays as it is, and is nobody's here."""
+        return id_ if era is Era.LEGACY else id_.removeprefix(self._mark)
 
     def require(self, session: Session, owner: HandleOwner, id_: str, tools: Collection[str] | None = None) -> None:
         """Raise for a task of somebody else exactly as for one that does not exist.

@@ -1,7 +1,7 @@
 """Spans of a request, from its sealed record: one of the gateway as a server, and one as a client where the request left for a server.
 
 Names and attributes are those of OpenTelemetry's conventions for MCP (docs/gen-ai/mcp.md in semantic-conventions-genai); what they have
-no name for is under `pactgate.`. Must not: hold arguments, results or the subject of a client.
+no name for is under `pactgate.`. Must not: hold the subject of a client, or arguments and results that the operator did not ask for.
 """
 
 from __future__ import annotations
@@ -86,6 +86,13 @@ class SpanEncoder:
         if record.method in (_READ, _PROMPT) and record.requested:
             name = "mcp.resource.uri" if record.method == _READ else "gen_ai.prompt.name"
             rest += otlp.attribute(name, record.requested[:_MAX_CHARS])
+        if trace.content is not None:
+            rest += otlp.attributes(
+                {
+                    "gen_ai.tool.call.arguments": trace.content.arguments.decode("utf-8", "replace"),
+                    "gen_ai.tool.call.result": trace.content.result.decode("utf-8", "replace"),
+                }
+            )
         if trace.link is not None:
             rest += otlp.link(trace.link.trace_id, trace.link.span_id)
         encoded = otlp.span(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pactgate.config.sections.telemetry import Telemetry
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Emit
+from pactgate.core.masking import Mask
 from pactgate.telemetry.otlp_exporter import OtlpExporter
 from pactgate.telemetry.snapshot import Gauge
 from pactgate.telemetry.spans import ServerAddress, SpanEncoder
@@ -29,6 +30,7 @@ class TraceExport:
         *,
         version: str,
         servers: Callable[[], Mapping[str, ServerConfig]],
+        mask: Callable[[], Mask],
     ) -> None:
         own = {"service.name": settings.service_name, "service.version": version}
         resource = {**own, "service.instance.id": str(uuid.uuid4()), **settings.resource_attributes}
@@ -39,7 +41,7 @@ class TraceExport:
 
         encoder = SpanEncoder(address_of)
         self._exporter = OtlpExporter(settings, client, encoder, emit, version=version, resource=resource)
-        self.tracer = Tracer(settings, self._exporter)
+        self.tracer = Tracer(settings, self._exporter, mask=mask)
         self.start = self._exporter.start
         self.stop = self._exporter.stop
 

@@ -1,7 +1,8 @@
 """Traces of requests: decides at the beginning whether a request is traced, and hands its record to the exporter at the end.
 
 The parent of a request is the context in its `_meta` (SEP-414), and the context of its HTTP request is linked; without the first, the
-second is the parent. Must not: refuse a request for its context; an invalid one is dropped and counted.
+second is the parent. Where the operator wants arguments and results in spans, their secrets are masked here.
+Must not: refuse a request for its context; an invalid one is dropped and counted.
 """
 
 from __future__ import annotations
@@ -11,17 +12,30 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from pactgate.config.sections.telemetry import Telemetry
 from pactgate.core.context import ExecutionContext, ExecutionRecord
 from pactgate.core.events import Event, RequestFinished
-from pactgate.core.trace_context import MAX_STATE_CHARS, TRACE_PARENT, TRACE_STATE, CallTrace, TraceParent, read_parent
+from pactgate.core.masking import Mask
+from pactgate.core.trace_context import (
+    MAX_STATE_CHARS,
+    TRACE_PARENT,
+    TRACE_STATE,
+    CallContent,
+    CallTrace,
+    TraceParent,
+    read_parent,
+)
+from pactgate.protocol import messages
 from pactgate.protocol.messages import Request
+from pactgate.telemetry.conventions import CALL
 
 _ID_BITS: Final = 64
 _RATIO_BITS: Final = 63
 _RPC_ID_CHARS: Final = 100
+_CONTENT_BYTES: Final = 4096
+"""Of the arguments, and of the result, in a span."""
 
 
 class Exporter(Protocol):
@@ -47,11 +61,17 @@ class Tracer:
     """Begins traces, and listens to how their requests ended."""
 
     def __init__(
-        self, settings: Telemetry, exporter: Exporter, random_bits: Callable[[int], int] | None = None
+        self,
+        settings: Telemetry,
+        exporter: Exporter,
+        random_bits: Callable[[int], int] | None = None,
+        mask: Callable[[], Mask] = Mask,
     ) -> None:
         self.invalid_count = 0
         self._asks_parent = settings.sampler == "parent"
         self._below = int(settings.sample_ratio * (1 << _RATIO_BITS))
+        self._takes_content = settings.content
+        self._mask = mask
         self._exporter = exporter
         self._bits = random_bits or random.Random(random.SystemRandom().getrandbits(256)).getrandbits
 
@@ -76,13 +96,21 @@ class Tracer:
             link=link,
             state=state if parent is not None and isinstance(state, str) and len(state) <= MAX_STATE_CHARS else "",
             rpc_id=request.id.decode("utf-8", "replace").strip('"')[:_RPC_ID_CHARS],
+            content=_content_of(request) if self._takes_content and is_sampled else None,
         )
 
     def emit(self, event: Event) -> None:
         if isinstance(event, RequestFinished):
             trace = event.record.trace
             if trace is not None and trace.is_sampled:
+                if trace.content is not None:
+                    trace.content.arguments = self._shown(trace.content.arguments)
+                    trace.content.result = self._shown(trace.content.result)
                 self._exporter.put(event.record)
+
+    def _shown(self, data: bytes) -> bytes:
+        """The beginning of a JSON value without its secrets."""
+        return messages.encode_json(self._mask().value(Raw(data)))[:_CONTENT_BYTES] if data else b""
 
     def _is_sampled(self, parent: TraceParent | None, trace_id: str) -> bool:
         if parent is not None and self._asks_parent:
@@ -93,6 +121,15 @@ class Tracer:
         parent = read_parent(said) if isinstance(said, str) else None
         self.invalid_count += parent is None
         return parent
+
+
+def _content_of(request: Request) -> CallContent | None:
+    """The arguments of a tool call, if it is one that can be read."""
+    try:
+        arguments = messages.members(request.params or b"{}").get("arguments", Raw())
+    except msgspec.DecodeError:
+        return None
+    return CallContent(bytes(arguments)) if request.method == CALL else None
 
 
 def _context_in(request: Request) -> tuple[Any, Any]:

@@ -162,13 +162,11 @@ def warn_of_state(state: Mapping[str, Any], found: ConfigFindings) -> None:
         found.warn(("state",), f"Replicas without a store can't share {', '.join(NEEDS_STORE)}.", hint)
 
 
-NEVER_SHARED: Final = ("tasks",)
-"""What works on one replica only, also where replicas have a store."""
 NEEDS_STORE: Final = (
     "legacy sessions",
     "questions of legacy servers to modern clients",
     "results in pages",
-    *NEVER_SHARED,
+    "tasks",
     "rate limits",
     "single use of a requestState",
 )

@@ -57,6 +57,13 @@ class Telemetry(Section, frozen=True, kw_only=True):
     sample_ratio: Annotated[
         float, doc("Part of the requests that are traced. Default: OTEL_TRACES_SAMPLER_ARG.", ge=0, le=1)
     ] = 1.0
+    content: Annotated[
+        bool,
+        doc(
+            "Whether spans of tool calls have arguments and results, up to 4 KiB each, without the secrets that the gateway knows. "
+            "Others may be in them."
+        ),
+    ] = False
     service_name: Annotated[
         str, doc("Name of this gateway in traces. Default: OTEL_SERVICE_NAME.", min_length=1, max_length=200)
     ] = "pactgate"
