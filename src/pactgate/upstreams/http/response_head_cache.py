@@ -1,7 +1,8 @@
 """Heads of responses that repeat but for their Content-Length, memoised: the parser reads each of them once.
 
 Saves about 2 us of CPU per response (httptools and its callbacks). Only whole plain responses are memoised: 200, JSON, of a stated
-length, on a connection that stays open. The parser reads anything else. Bound: 8 heads of at most 1 KiB for each origin. Must not: judge a head.
+length, on a connection that stays open. The parser reads anything else. Bound: 8 heads of at most 1 KiB for each origin. Must not: judge
+a head.
 """
 
 from __future__ import annotations
