@@ -85,7 +85,7 @@ class ResolveTool:
 
     def __call__(self, call: Call) -> Awaitable[None] | None:
         caller, connections = call.ctx.caller, self._connections
-        catalog = connections.catalog_for(caller)
+        catalog = connections.surfaces.of(caller)
         try:
             tool = catalog.tools.resolve(call.requested, caller.scope)
             if tool.server == OWN_SERVER_ID and tool.name in INDIRECT:
