@@ -104,14 +104,6 @@ class RequestReader:
                 return None
             data = bytes(self._kept)
             self._forget_head()
-        return self._read_head(data)
-
-    def _forget_head(self) -> None:
-        self._kept.clear()
-        self._scanned = self._pieces = 0
-        self._is_line_known = False
-
-    def _read_head(self, data: bytes) -> Ready | None:
         limits = self._limits
         found = self._heads.find(data)
         length: int | None
@@ -141,6 +133,11 @@ class RequestReader:
         self.head = head
         self._length = length or 0
         return self._read_body(head, data[end:])
+
+    def _forget_head(self) -> None:
+        self._kept.clear()
+        self._scanned = self._pieces = 0
+        self._is_line_known = False
 
     def _check_unfinished_head(self) -> None:
         """Check the part of a head that has come: a head that is malformed or too long is refused before its end."""
