@@ -45,7 +45,7 @@ class Run:
             return await work()
 
         self.request = RunningRequest(self.told, FaultBarrier(self.events.append), do())
-        self.request.start()
+        self.request.step()
 
     @property
     def faults(self) -> list[str]:

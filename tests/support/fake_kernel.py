@@ -62,7 +62,7 @@ class FakeKernel:
             self.started.set()
             return _Deaf()
         running = RunningRequest(responder, self._barrier, self._run(ctx, request))
-        running.start()
+        running.step()
         return running
 
     async def _run(self, ctx: ExecutionContext, request: Request) -> Reply:

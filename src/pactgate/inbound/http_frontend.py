@@ -147,7 +147,7 @@ class HttpFrontend:
         body, exchange.body = exchange.body, b""
         if self.hops is not None and self.hops.forward(exchange, head.principal, body):
             return
-        self._take_any(exchange, head, body)
+        self._take(exchange, head, body)
 
     def serve_forwarded(self, exchange: HttpExchange, claims: HopClaims, body: bytes) -> None:
         """Answer a request that another replica has admitted. Which paths its principal sees is looked up here."""
@@ -156,29 +156,12 @@ class HttpFrontend:
         if head is not None:
             if self._tap is not None:
                 self._note(exchange)
-            self._take_any(exchange, replace(head, peer=claims.peer), body)
+            self._take(exchange, replace(head, peer=claims.peer), body)
 
-    def _take_any(self, exchange: HttpExchange, head: McpRequestHead, body: bytes) -> None:
-        if len(body) > LARGE_BYTES:
+    def _take(self, exchange: HttpExchange, head: McpRequestHead, body: bytes, *, is_checked: bool = False) -> None:
+        if len(body) > LARGE_BYTES and not is_checked:
             self._take_large(exchange, head, body)
-        else:
-            self._take(exchange, head, body)
-
-    def _take_large(self, exchange: HttpExchange, head: McpRequestHead, body: bytes) -> None:
-        """As `_take`, but for a body that is costly to decode: it is checked first, and counted if it is refused."""
-        subject = head.principal.key
-        failure = self._kernel.check_body(subject, body)
-        if failure is None:
-            self._take(exchange, head, body)
-        elif failure.kind is Kind.RATE_LIMITED:
-            refuse(exchange, self._emit, status_of(exchange, failure, 429), body_rejection(failure, None))
             return
-        else:
-            refuse(exchange, self._emit, 400, body_rejection(failure, id_of(body)))
-        if exchange.is_refused:
-            self._kernel.count_refused(subject, len(body))
-
-    def _take(self, exchange: HttpExchange, head: McpRequestHead, body: bytes) -> None:
         if head.has_session and body[:1] != b"{" and is_batch(body):
             self._legacy.post_batch(exchange, head, body)
             return
@@ -189,6 +172,20 @@ class HttpFrontend:
             self._modern.post(exchange, head, message)
         else:
             self._legacy.post(exchange, head, message)
+
+    def _take_large(self, exchange: HttpExchange, head: McpRequestHead, body: bytes) -> None:
+        """As `_take`, but for a body that is costly to decode: it is checked first, and counted if it is refused."""
+        subject = head.principal.key
+        failure = self._kernel.check_body(subject, body)
+        if failure is None:
+            self._take(exchange, head, body, is_checked=True)
+        elif failure.kind is Kind.RATE_LIMITED:
+            refuse(exchange, self._emit, status_of(exchange, failure, 429), body_rejection(failure, None))
+            return
+        else:
+            refuse(exchange, self._emit, 400, body_rejection(failure, id_of(body)))
+        if exchange.is_refused:
+            self._kernel.count_refused(subject, len(body))
 
     def _route(self, exchange: HttpExchange) -> McpRequestHead | None:
         """What a POST to an MCP path says before its body; everything else is answered here."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from msgspec import Struct
-
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit
 from pactgate.core.failures import Kind, Reply
@@ -79,9 +77,9 @@ class LegacyHttpHandler:
         if rejection is not None:
             refuse(exchange, self._emit, 400, rejection)
             return
-        channel = ResponseChannel(exchange, session, self._dropped, head.accepts.stream)
-        exchange.on_disconnect = channel.client_gone
-        self._start(session, head, message, channel, _LegacyResponder(channel, session, message))
+        responder = _LegacyResponder(exchange, session, self._dropped, head.accepts.stream, request=message)
+        exchange.on_disconnect = responder.client_gone
+        self._start(session, head, message, responder, responder)
 
     def post_batch(self, exchange: HttpExchange, head: McpRequestHead, body: bytes) -> None:
         """An array of messages, for the one revision that has them."""
@@ -345,45 +343,42 @@ class _SessionResponder(Protocol):
     def broken(self) -> None: ...
 
 
-class _LegacyResponder(Struct, eq=False):
+class _LegacyResponder(ResponseChannel, kw_only=True, eq=False):
     """Answers the one request of a POST."""
 
-    _channel: ResponseChannel
-    _session: LegacySession
-    _request: Request
-    _reason: str = STOPPING
+    request: Request
+    reason: str = STOPPING
     ctx: ExecutionContext | None = None
     is_done: bool = False
 
     def started(self, work: Work) -> None:
-        self._channel.exchange.work = work
+        self.exchange.work = work
 
     def stop(self, reason: str) -> None:
-        self._reason = reason
-        self._channel.exchange.cancel()
+        self.reason = reason
+        self.exchange.cancel()
 
     def done(self, reply: Reply | None) -> None:
         self.is_done = True
-        channel, request, ctx = self._channel, self._request, self.ctx
-        exchange = channel.exchange
+        exchange, request, ctx = self.exchange, self.request, self.ctx
         exchange.work = None
-        del self._session.running[request.key]
+        del self.session.running[request.key]
         self.ctx = None  # it points back here: nothing should wait for the garbage collector
         if reply is not None:
             status = 200
             if ctx is not None and ctx.failure is not None:
                 status = status_of(exchange, ctx.failure, status)
-            if reply.result and not channel.is_streaming:
+            if reply.result and self.stream is None:
                 exchange.respond_result(request.id, reply.result)
             else:
-                channel.finish(answer(request, reply), status)
-        elif self._reason == CANCELLED and channel.is_streaming:
-            channel.end(200, b"")  # the caller asked for silence
+                self.finish(answer(request, reply), status)
+        elif self.reason == CANCELLED and self.stream is not None:
+            self.end(200, b"")  # the caller asked for silence
         else:
-            channel.finish(cancelled_answer(request, exchange.ended_because or self._reason))
+            self.finish(cancelled_answer(request, exchange.ended_because or self.reason))
 
     def broken(self) -> None:
-        self._channel.fail(self._request.id)
+        self.fail(self.request.id)
 
 
 class _Batch:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from pactgate.inbound.http_grammar import BadRequestError, ChunkedBody, RequestHead, check_request_line, parse_head
 from pactgate.inbound.server_limits import ServerLimits
-from pactgate.protocol.http_head import split_length
+from pactgate.protocol.http_head import RepeatedHeads, split_length
 
 _HEAD_END: Final = b"\r\n\r\n"
 _MAX_HEADS: Final = 4
@@ -36,22 +36,17 @@ class RequestHeadCache:
     """
 
     def __init__(self) -> None:
-        self._heads: dict[bytes, RequestHead] = {}
+        self._heads: RepeatedHeads[RequestHead] = RepeatedHeads(_MAX_HEADS)
+        self.find = self._heads.find
 
     def read(self, raw: bytes, limits: ServerLimits) -> tuple[RequestHead, int | None]:
-        """The head, and the length of the body this request announces. Raises `BadRequestError`."""
-        split = split_length(raw)
-        if split is not None:
-            known = self._heads.get(split[0])
-            if known is not None:
-                return known, split[1]
+        """A head that is not known, and the length of the body this request announces. Raises `BadRequestError`."""
         head = parse_head(raw, max_headers=limits.max_headers, max_target_bytes=limits.max_target_bytes)
         # A proof of possession (RFC 9449) is good for one request, so its head is checked each time.
         may_repeat = len(raw) <= _MAX_HEAD_BYTES and "dpop" not in head.headers
-        if split is not None and head.length == split[1] and may_repeat:
-            if len(self._heads) >= _MAX_HEADS:
-                self._heads.clear()
-            self._heads[split[0]] = head
+        split = split_length(raw) if may_repeat else None
+        if split is not None and head.length == split[1]:
+            self._heads.note(split[0], split[2], head)
         return head, head.length
 
 
@@ -109,27 +104,24 @@ class RequestReader:
                 return None
             data = bytes(self._kept)
             self._forget_head()
-        return self._read_head(data)
-
-    def _forget_head(self) -> None:
-        self._kept.clear()
-        self._scanned = self._pieces = 0
-        self._is_line_known = False
-
-    def _read_head(self, data: bytes) -> Ready | None:
-        if data.startswith(b"\r\n"):
-            data = data[2:]  # one empty line before a request is passed over (RFC 9112 2.2)
-        found = data.find(_HEAD_END)
-        if found < 0:
-            if data:
-                self._kept += data
-                self._check_unfinished_head()
-            return None
-        end = found + 4
         limits = self._limits
-        if end > limits.max_head_bytes:
-            raise self._head_too_long()
-        head, length = self._heads.read(data[:end], limits)
+        found = self._heads.find(data)
+        length: int | None
+        if found is not None:
+            head, digits, end = found
+            length = int(digits)
+        else:
+            if data.startswith(b"\r\n"):
+                data = data[2:]  # one empty line before a request is passed over (RFC 9112 2.2)
+            end = data.find(_HEAD_END) + len(_HEAD_END)
+            if end < len(_HEAD_END):
+                if data:
+                    self._kept += data
+                    self._check_unfinished_head()
+                return None
+            if end > limits.max_head_bytes:
+                raise self._head_too_long()
+            head, length = self._heads.read(data[:end], limits)
         if length is None:
             self._chunks = ChunkedBody(limits.max_request_bytes)
         elif length > limits.max_request_bytes:
@@ -141,6 +133,11 @@ class RequestReader:
         self.head = head
         self._length = length or 0
         return self._read_body(head, data[end:])
+
+    def _forget_head(self) -> None:
+        self._kept.clear()
+        self._scanned = self._pieces = 0
+        self._is_line_known = False
 
     def _check_unfinished_head(self) -> None:
         """Check the part of a head that has come: a head that is malformed or too long is refused before its end."""

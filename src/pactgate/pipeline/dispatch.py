@@ -17,12 +17,13 @@ from pactgate.core.context import CONNECTION, QUEUE, ExecutionContext
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.deadline import Deadline
 from pactgate.pipeline.notification_relay import relay_progress
-from pactgate.pipeline.server_requests import ServerRequestBridge, UpstreamResult, map_upstream_error, too_large
+from pactgate.pipeline.server_requests import ServerRequestBridge, map_upstream_error, too_large
 from pactgate.pipeline.timing import timed
 from pactgate.pipeline.upstream_request import Headers, UpstreamRequest
 from pactgate.policy.overload import Overload
 from pactgate.policy.result_cache import ResultCache
 from pactgate.protocol import headers, messages
+from pactgate.protocol.messages import Response
 from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.in_process import CURRENT_CALL
 from pactgate.upstreams.notification_router import OnProgress
@@ -62,7 +63,12 @@ class Dispatch:
             if session.is_inside:
                 await self._send_inside(call, session)
             else:
-                _take(call, await self._bridge.exchange(_upstream_request(call), session))
+                request = _upstream_request(call)
+                response = await self._bridge.exchange(request, session)
+                if response.simple is not None:
+                    call.take(response)
+                else:
+                    _take(call, request, await self._bridge.complete(request, response))
         except UpstreamReplyError as reply:
             raise map_upstream_error(reply, call.ctx.caller) from reply
         finally:
@@ -82,16 +88,18 @@ class Dispatch:
         await in_task()  # a context variable of its own
         before = CURRENT_CALL.set(call.ctx)
         try:
-            _take(call, await self._bridge.exchange(_upstream_request(call), session))
+            request = _upstream_request(call)
+            response = await self._bridge.exchange(request, session)
+            _take(call, request, await self._bridge.complete(request, response))
         finally:
             CURRENT_CALL.reset(before)
 
 
-def _take(call: Call, found: UpstreamResult) -> None:
-    call.take(found.response)
+def _take(call: Call, request: UpstreamRequest, response: Response) -> None:
+    call.take(response)
     if call.simple is None:
-        call.session = found.session
-    if found.is_input_required:
+        call.session = request.session
+    if request.is_input_required:
         call.is_input_required = True
         if call.result_bytes > call.policy.max_result_bytes:
             raise too_large(call.policy.tool.server, "tools/call", call.policy.max_result_bytes)

@@ -28,7 +28,7 @@ from pactgate.pipeline.deadline import Deadline, TimeoutQueue
 from pactgate.pipeline.forwarded_result import ForwardedResult, fit_prompt, refused_with, shape, with_full_uris
 from pactgate.pipeline.notification_relay import relay_progress, token_of
 from pactgate.pipeline.permission import explain_unknown, require_permitted
-from pactgate.pipeline.server_requests import ServerRequestBridge, UpstreamResult, too_large
+from pactgate.pipeline.server_requests import ServerRequestBridge, too_large
 from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.timing import timed
 from pactgate.pipeline.tool_policy import PolicyTable
@@ -39,7 +39,7 @@ from pactgate.policy.result_cache import LeaderTicket, ResultCache
 from pactgate.policy.state_tokens import StateBinding, StateSigner
 from pactgate.protocol import messages, modern
 from pactgate.protocol.era_bridge import INPUT_REQUIRED_METHODS
-from pactgate.protocol.messages import Request, encode_json
+from pactgate.protocol.messages import Request, Response, encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, Era
 from pactgate.state.ports import Lookup
 from pactgate.upstreams.dialer import Session
@@ -181,16 +181,15 @@ class Forward:
             ) from None
         members["cursor"] = Raw(encode_json(cursor))
 
-    def _keep_tasks_apart(self, caller: Caller, method: str, found: UpstreamResult) -> bytes:
+    def _keep_tasks_apart(self, caller: Caller, method: str, session: Session, result: bytes) -> bytes:
         """The answer to a method of tasks or of an extension, with no task of another caller in it."""
-        result = found.response.result
         if method != _LIST_TASKS:
-            is_task = method.startswith(_TASKS) or self._tasks.note(found.session, caller.owner, result)
+            is_task = method.startswith(_TASKS) or self._tasks.note(session, caller.owner, result)
             return self._tasks.shown(caller.era, result) if is_task else result
-        members = messages.members(self._tasks.only_own(found.session, caller.owner, result, self._tools_of(caller)))
+        members = messages.members(self._tasks.only_own(session, caller.owner, result, self._tools_of(caller)))
         cursor = members.pop("nextCursor", None)
         if cursor is not None and bytes(cursor).startswith(b'"'):
-            binding = _cursor_binding(caller, found.session.peer.server)
+            binding = _cursor_binding(caller, session.peer.server)
             sealed = self._cursors.seal(_CURSOR, _TEXT.decode(cursor), binding, _CURSOR_S)
             members["nextCursor"] = Raw(encode_json(sealed))
         return encode_json(members)
@@ -282,7 +281,7 @@ class Forward:
         deadline = self._timeouts.begin(ctx.interrupt, limit_ms, input_ms)
         try:
             async with self._overload.slot(to.server, ctx.caller.principal.key, partial(timed, ctx, QUEUE)):
-                found = await self._send(ctx, request, to, meta, deadline, on_asked)
+                sent, response = await self._send(ctx, request, to, meta, deadline, on_asked)
         except asyncio.CancelledError:
             if not deadline.has_expired:
                 raise
@@ -296,18 +295,18 @@ class Forward:
             deadline.close()
             if deadline.client_s:
                 ctx.note_wait(CLIENT, deadline.client_s)
-        result, revision = found.response.result, found.session.identity.version
+        result, revision = response.result, sent.session.identity.version
         ctx.upstream_revision = revision
         if not result.startswith(b"{"):
             raise GatewayFailure(
                 Kind.MALFORMED_RESULT, f"{to.server} answered {request.method} without an object", server=to.server
             )
         if to.goes_on:
-            result = self._keep_tasks_apart(ctx.caller, request.method, found)
+            result = self._keep_tasks_apart(ctx.caller, request.method, sent.session, result)
         max_bytes = self._policies().max_response_bytes
-        if found.is_input_required and len(result) > max_bytes:
+        if sent.is_input_required and len(result) > max_bytes:
             raise too_large(to.server, request.method, max_bytes)
-        return ForwardedResult(result, revision, is_input_required=found.is_input_required)
+        return ForwardedResult(result, revision, is_input_required=sent.is_input_required)
 
     async def _send(
         self,
@@ -317,7 +316,7 @@ class Forward:
         meta: Mapping[str, Raw],
         deadline: Deadline,
         on_asked: Callable[[], None],
-    ) -> UpstreamResult:
+    ) -> tuple[UpstreamRequest, Response]:
         caller = ctx.caller
         session = self._connections.connected(to.server)
         if session is None:
@@ -336,8 +335,8 @@ class Forward:
             on_asked=on_asked,
         )
         if request.method not in INPUT_REQUIRED_METHODS and not (to.goes_on and caller.era is Era.LEGACY):
-            return UpstreamResult(await self._bridge.send(sent, session, to.members), session)
-        return await self._bridge.exchange(sent, session)
+            return sent, await self._bridge.send(sent, session, to.members)
+        return sent, await self._bridge.complete(sent, await self._bridge.exchange(sent, session))
 
     def _require_own(self, caller: Caller, task: str, session: Session) -> Headers:
         """Check the owner of a task right before the request leaves, because only then its session is certain."""

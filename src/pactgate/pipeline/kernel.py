@@ -123,7 +123,7 @@ class Kernel:
             ctx.trace = self._tracer.begin(ctx, request)
         running = RunningRequest(responder, self._barrier, self._run(ctx, request))
         ctx.interrupt = running.interrupt
-        running.start()
+        running.step()
         return running
 
     async def handle(self, ctx: ExecutionContext, request: Request) -> Reply:
@@ -143,11 +143,15 @@ class Kernel:
     async def _run(self, ctx: ExecutionContext, request: Request) -> Reply:
         """Everything that can come of a request. Raises nothing but its cancellation."""
         try:
-            if request.method != TOOL_CALL:
+            if request.method == TOOL_CALL and TOOL_CALL in self._handlers:  # which every revision has
+                if self._audit is not None:
+                    self._audit.require()
+                handler = self._handlers[TOOL_CALL]
+            else:
                 await in_task()  # only the way of a tool call does without what needs one
-            handler, admitted = self._handler(ctx.caller, request.method)
-            if admitted is not None:
-                await admitted
+                handler, admitted = self._handler(ctx.caller, request.method)
+                if admitted is not None:
+                    await admitted
             reply = Reply(await handler(ctx, request))
         except GatewayFailure as failure:
             reply = self._refuse(ctx, request, failure)
@@ -178,14 +182,10 @@ class Kernel:
         return self._audit.keep(ctx, request.params)
 
     def _handler(self, caller: Caller, method: str) -> tuple[Handler, Awaitable[None] | None]:
-        """What runs the method, and what to await before.
+        """What runs a method other than `tools/call`, and what to await before.
 
         Absence is the version gate; on one server's own path, that server may know more methods, those the operator names."""
         handler = self._handlers.get(method)
-        if method == TOOL_CALL and handler is not None:  # which every revision has
-            if self._audit is not None:
-                self._audit.require()
-            return handler, None
         scopes = self._policies().scopes
         if handler is not None and (versions.exists(method, caller.version) or _is_of_groups(caller, method)):
             if scopes is not None and method not in FREE_METHODS:

@@ -9,7 +9,7 @@ an answer of the client), the rest of it runs in a task; it is the same coroutin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Coroutine, Generator
 from types import coroutine
 from typing import Any, Final
 
@@ -41,10 +41,6 @@ class RunningRequest(Struct, eq=False):
     _is_stepping: bool = False
     _is_cancelled: bool = False
 
-    def start(self) -> None:
-        assert self._work is not None, "started once"
-        self._step(self._work.send, None)
-
     def cancel(self) -> None:
         """The client does not want an answer any more, or can't have one."""
         self._is_cancelled = True
@@ -63,17 +59,16 @@ class RunningRequest(Struct, eq=False):
             pending, self._waits_for = self._waits_for, None
             if pending is not None:
                 pending.resume = None
-            self._step(self._work.throw, asyncio.CancelledError())
+            self.step(asyncio.CancelledError())
 
-    def _resume(self) -> None:
-        assert self._work is not None, "nothing resumes a request that has ended"
-        self._step(self._work.send, None)
-
-    def _step(self, take: Callable[[Any], Any], given: Any) -> None:
+    def step(self, raised: BaseException | None = None) -> None:
+        """Begin, or go on where the request waited."""
+        work = self._work
+        assert work is not None, "nothing resumes a request that has ended"
         self._is_stepping = True
         self._waits_for = None
         try:
-            awaited = take(given)
+            awaited = work.send(None) if raised is None else work.throw(raised)
         except StopIteration as end:
             self._end(end.value)
         except asyncio.CancelledError:
@@ -84,7 +79,7 @@ class RunningRequest(Struct, eq=False):
         else:
             if isinstance(awaited, Resumable):
                 awaited._asyncio_future_blocking = False
-                awaited.resume = self._resume
+                awaited.resume = self.step
                 self._waits_for = awaited
             else:
                 self._wait_in_task(awaited)

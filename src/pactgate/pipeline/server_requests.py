@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.uris import full_uri
@@ -45,14 +45,6 @@ _UPSTREAM: Final = "upstream"
 _AGAIN: Final = "again"
 """What a sealed state continues: a call that waits, a round of the server's own, or nothing: the call is simply made again."""
 _text: Final = msgspec.json.Decoder(str)
-
-
-class UpstreamResult(Struct, frozen=True):
-    """What the server answered, or an input-required result for a modern caller; and the session it came from."""
-
-    response: Response
-    session: Session
-    is_input_required: bool = False
 
 
 UseOnce = Callable[[str, float], Awaitable[bool]]
@@ -121,15 +113,21 @@ class ServerRequestBridge:
                 for session in [*supervisor.caller_sessions.of(caller), *([shared] if shared and is_callers else [])]:
                     session.peer.tell(notification.method)
 
-    async def exchange(self, request: UpstreamRequest, session: Session) -> UpstreamResult:
-        """Send a request once, and bridge what its server asks back. `session` is the shared one of the server."""
+    def exchange(self, request: UpstreamRequest, session: Session) -> Awaitable[Response]:
+        """Send a request once, and bridge what its server asks back. `session` is the shared one of the server.
+
+        An answer that is not of the ordinary shape is for `complete`.
+        """
         is_asked_nothing = not request.caller.capabilities or self._goes_directly(request, session)
         if session.may_be_private or request.is_continuation or not is_asked_nothing:
-            return await self.run(request)
-        response = await self.send(request, session, request.members)
-        if response.simple is None and may_be_input_required(session, response):
-            return await self._ask_until_complete(request, session, request.members, response)
-        return UpstreamResult(response, session)
+            return self.run(request)
+        return self.send(request, session, request.members)
+
+    async def complete(self, request: UpstreamRequest, response: Response) -> Response:
+        """The answer to a request that `exchange` has sent, after everything its server asked for first."""
+        if request.is_bridged or not may_be_input_required(request.session, response):
+            return response
+        return await self._ask_until_complete(request, request.session, request.members, response)
 
     def _goes_directly(self, request: UpstreamRequest, session: Session) -> bool:
         """Whether the shared session will do: its server can't ask this caller anything in a request of its own."""
@@ -143,7 +141,8 @@ class ServerRequestBridge:
         """What tells the caller's own session with a server from all others; None where the shared session serves its requests."""
         return self._connections.session_key(server, caller, relayable_of(caller, Era.LEGACY))
 
-    async def run(self, request: UpstreamRequest) -> UpstreamResult:
+    async def run(self, request: UpstreamRequest) -> Response:
+        request.is_bridged = True
         await in_task()
         caller = request.caller
         inner = None
@@ -170,7 +169,7 @@ class ServerRequestBridge:
             try:
                 return await self._ask_and_suspend(request, session)
             except UpstreamReplyError as refusal:
-                return self._visit_first(request, session, refusal)
+                return self._visit_first(request, refusal)
         return await self._ask_legacy(request, session)
 
     def send(
@@ -192,7 +191,7 @@ class ServerRequestBridge:
         declared = {}
         if caller.capabilities and session.identity.era is Era.MODERN:
             declared = relayable_of(caller, Era.MODERN)
-        ctx = request.ctx
+        request.session, ctx = session, request.ctx
         if ctx.trace is not None:
             meta = ctx.trace.carried(meta)
         if not ctx.sent_at:
@@ -225,22 +224,22 @@ class ServerRequestBridge:
 
     # A legacy server.
 
-    async def _ask_legacy(self, request: UpstreamRequest, session: Session) -> UpstreamResult:
+    async def _ask_legacy(self, request: UpstreamRequest, session: Session) -> Response:
         """A legacy caller: what the server asks is put to it as it came. Members of other eras mean nothing here and pass."""
         foreign = {RESPONSES: request.responses, STATE: request.state}
         members = request.members | {name: held for name, held in foreign.items() if held is not None}
         asker = QuestionRelay(request, session.peer.capabilities) if session.peer.capabilities else None
-        return UpstreamResult(await self.send(request, session, members, asker), session)
+        return await self.send(request, session, members, asker)
 
-    async def _ask_and_suspend(self, request: UpstreamRequest, session: Session) -> UpstreamResult:
+    async def _ask_and_suspend(self, request: UpstreamRequest, session: Session) -> Response:
         if not session.peer.capabilities:
-            return UpstreamResult(await self.send(request, session, request.members), session)
+            return await self.send(request, session, request.members)
         suspended = SuspendedCall(request, session, self._input_s())
         sending = self.send(request, session, request.members, suspended)
         suspended.begin(asyncio.ensure_future(sending))
         return await self._await(request, suspended)
 
-    async def _continue(self, request: UpstreamRequest, mark: str) -> UpstreamResult:
+    async def _continue(self, request: UpstreamRequest, mark: str) -> Response:
         """The caller of a suspended call has come back. Nothing is consumed before everything about the request is right."""
         suspended = self._suspended.find(mark, request.caller.principal.key)
         if suspended is None:
@@ -253,9 +252,10 @@ class ServerRequestBridge:
         try:
             return await self._await(request, suspended)
         except UpstreamReplyError as refusal:
-            return self._visit_first(request, suspended.session, refusal)
+            return self._visit_first(request, refusal)
 
-    async def _await(self, request: UpstreamRequest, suspended: SuspendedCall) -> UpstreamResult:
+    async def _await(self, request: UpstreamRequest, suspended: SuspendedCall) -> Response:
+        request.session = suspended.session
         suspended.capabilities = relayable_of(request.caller, Era.LEGACY)
         suspended.on_progress = request.on_progress
         suspended.on_log = self._relay.on_log(request.caller, suspended.session)
@@ -269,14 +269,14 @@ class ServerRequestBridge:
         if suspended.was_asked:
             request.on_asked()
         if response is not None:
-            return UpstreamResult(response, suspended.session)
+            return response
         life_s = suspended.input_s
         asked = dict(suspended.questions)
         mark = self._suspended.suspend(suspended)
         state = self._signer.seal(_SUSPENDED, mark, request.binding(), life_s, self._replica)
-        return _input_required(era_bridge.encode_input_required(asked, state), suspended.session)
+        return _input_required(request, era_bridge.encode_input_required(asked, state))
 
-    def _visit_first(self, request: UpstreamRequest, session: Session, refusal: UpstreamReplyError) -> UpstreamResult:
+    def _visit_first(self, request: UpstreamRequest, refusal: UpstreamReplyError) -> Response:
         """A legacy server that refuses until its caller has been to a URL: asked as input, after which the call is made again."""
         urls = era_bridge.read_urls(refusal.reply)
         capabilities = relayable_of(request.caller, Era.LEGACY)
@@ -284,11 +284,11 @@ class ServerRequestBridge:
             raise refusal
         questions = {f"input-{number}": url for number, url in enumerate(urls, 1)}
         state = self._signer.seal(_AGAIN, "", request.binding(), self._input_s())
-        return _input_required(era_bridge.encode_input_required(questions, state), session)
+        return _input_required(request, era_bridge.encode_input_required(questions, state))
 
     # A modern server.
 
-    async def _ask_modern(self, request: UpstreamRequest, session: Session, inner: str | None) -> UpstreamResult:
+    async def _ask_modern(self, request: UpstreamRequest, session: Session, inner: str | None) -> Response:
         caller = request.caller
         if caller.era is Era.LEGACY and (request.state is not None or request.responses is not None):
             raise GatewayFailure(
@@ -304,7 +304,7 @@ class ServerRequestBridge:
 
     async def _ask_until_complete(
         self, request: UpstreamRequest, session: Session, members: dict[str, Raw], response: Response | None
-    ) -> UpstreamResult:
+    ) -> Response:
         """Go on from a server's first answer, or from none, until its result is complete."""
         await in_task()
         declared = relayable_of(request.caller, Era.MODERN)
@@ -313,11 +313,11 @@ class ServerRequestBridge:
                 response = await self.send(request, session, members)
             found = _read_input_required(request, response.result)
             if found is None:
-                return UpstreamResult(response, session)
+                return response
             _require_declared(request, found, declared)
             request.on_asked()
             if request.caller.era is Era.MODERN:
-                return _input_required(self._sealed(request, response.result, found), session)
+                return _input_required(request, self._sealed(request, response.result, found))
             members = await self._answered(request, found, number)
             response = None
         raise _asks_for_ever(request)
@@ -350,8 +350,9 @@ def may_be_input_required(session: Session, response: Response) -> bool:
     return is_modern and response.simple is None and era_bridge.INPUT_REQUIRED_MARK in response.result
 
 
-def _input_required(result: bytes, session: Session) -> UpstreamResult:
-    return UpstreamResult(Response(0, result), session, is_input_required=True)
+def _input_required(request: UpstreamRequest, result: bytes) -> Response:
+    request.is_input_required = True
+    return Response(0, result)
 
 
 def map_upstream_error(refusal: UpstreamReplyError, caller: Caller) -> GatewayFailure:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import cast
 
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
 
 from pactgate.core.context import ExecutionContext
 from pactgate.core.values import Caller
@@ -40,6 +41,12 @@ class UpstreamRequest(Struct, eq=False):
     state: Raw | None = None
     is_continuation: bool = False
     """Whether the caller comes back with answers to an input-required result."""
+    session: Session = cast("Session", UNSET)
+    """Where it was sent last."""
+    is_bridged: bool = False
+    """Whether whatever its server asks is seen to while it runs."""
+    is_input_required: bool = False
+    """Whether the answer is an input-required result for a modern caller."""
 
     def __post_init__(self) -> None:
         members = self.members

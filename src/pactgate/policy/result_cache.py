@@ -179,10 +179,10 @@ class ResultCache:
             return MISS
 
     def _drop(self, server: str) -> bool:
-        self._undropped.add(server)
         try:
             self._store.drop(server)
         except Exception as fault:  # noqa: BLE001 - a broken store must not fail a call
+            self._undropped.add(server)
             self._failed("drop", fault)
             return False
         self._undropped.discard(server)

@@ -25,6 +25,7 @@ COMPLETED: Final = "notifications/elicitation/complete"
 ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 QUESTIONS: Final = {ELICIT: "elicitation", SAMPLE: "sampling", LIST_ROOTS: "roots"}
 """What a server may ask, and the capability of the caller that covers it."""
+_ASKED_BY: Final = frozenset(QUESTIONS.values())
 
 INPUT_REQUIRED_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
 """Requests whose modern answer may be a round of questions."""
@@ -107,7 +108,7 @@ def relayable(
 
 
 def can_be_asked(capabilities: Mapping[str, Any]) -> bool:
-    return any(name in capabilities for name in QUESTIONS.values())
+    return not _ASKED_BY.isdisjoint(capabilities)
 
 
 def why_not(question: Question, capabilities: Mapping[str, Any]) -> tuple[int, str] | None:

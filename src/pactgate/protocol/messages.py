@@ -63,6 +63,8 @@ class Request(Struct, eq=False):
     method: str
     params: bytes | None = None
     values: dict[str, Any] | None = None
+    openings: int | None = None
+    """How many opening brackets the whole message has, where its reader counted them."""
 
     @property
     def size(self) -> int:
@@ -179,31 +181,27 @@ RESULT: Final = b'{"jsonrpc":"2.0","id":%b,"result":%b}'
 
 
 def decode(data: bytes, *, max_depth: int = MAX_DEPTH) -> Message | Rejection:
-    """A caller's message: every rule applies."""
-    return _read_request(data, max_depth) or _judge(data, max_depth)
+    """A caller's message: every rule applies.
 
-
-def _read_request(data: bytes, max_depth: int) -> Request | None:
-    """A request with params, in two passes; None for anything else, which `_judge` reads and explains.
-
-    Decoding to the bottom checks UTF-8 and types. A message as long as its four members has none of them twice: nothing that a decoder
-    drops can make one of them shorter than it is counted.
+    A request with params is read here, in two passes; anything else is read and explained by `_judge`. Decoding to the bottom checks UTF-8
+    and types. A message as long as its four members has none of them twice: nothing that a decoder drops can make one of them shorter than
+    it is counted.
     """
-    if count_openings(data, max_depth + 1) > max_depth:
-        return None
+    openings = count_openings(data, max_depth + 1)
+    if openings > max_depth:
+        return _judge(data, max_depth)
     try:
         request = _request_with_params.decode(data)
-        id_, params = bytes(request.id), bytes(request.params)
+        id_, method, params = bytes(request.id), request.method, bytes(request.params)
         values = _params.decode(params)
-        is_exact = len(data) == _REQUEST_BYTES + len(id_) + len(request.method) + len(params)
-        if not (is_exact or _has_members_once(data, id_, request.method, params)) or not has_keys_once(params, values):
-            return None
+        is_exact = len(data) == _REQUEST_BYTES + len(id_) + len(method) + len(params)
+        if (is_exact or _has_members_once(data, id_, method, params)) and has_keys_once(params, values):
+            key = int(id_) if id_.isdigit() and len(id_) <= _INT_BYTES else id_key(id_)
+            if key is not None and 0 < len(method) <= MAX_METHOD_CHARS:
+                return Request(id_, key, method, params, values, openings)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-    key = int(id_) if id_.isdigit() and len(id_) <= _INT_BYTES else id_key(id_)
-    if key is None or not 0 < len(request.method) <= MAX_METHOD_CHARS:
-        return None
-    return Request(id_, key, request.method, params, values)
+        pass
+    return _judge(data, max_depth)
 
 
 def _has_members_once(data: bytes, id_: bytes, method: str, params: bytes) -> bool:

@@ -98,7 +98,7 @@ class Peer:
         self._barrier = FaultBarrier(emit)
         self._pending: Correlation[PendingRequest] = Correlation()
         self._envelope: dict[str, Raw] = {}
-        self._bare_meta: bytes | None = None
+        self._bare_meta: Raw | None = None
         self._loop = asyncio.get_running_loop()
         self._heard = NotificationRouter(self._end_listen, self._loop.time)
         self._background: set[asyncio.Task[None]] = set()
@@ -115,7 +115,7 @@ class Peer:
         self.era = era
         self.channel.settle(era, version)
         self._envelope = {} if era is Era.LEGACY else modern.envelope(version, self.client_info, self.capabilities)
-        self._bare_meta = encode_json(self._envelope) if self._envelope else None
+        self._bare_meta = Raw(encode_json(self._envelope)) if self._envelope else None
 
     @property
     def unattributed_logs(self) -> int:
@@ -192,9 +192,11 @@ class Peer:
         if asker is not None:
             self._asked.begin(id_, asker)
         try:
+            request: dict[str, Any] = {"jsonrpc": "2.0", "id": id_, "method": method}
             params = self._params(members, meta, id_ if on_progress is not None else None, capabilities)
-            data = messages.encode_request(b"%d" % id_, method, params)
-            await self.channel.send(Outgoing(data, method, id_, name, headers))
+            if params:
+                request["params"] = params
+            await self.channel.send(Outgoing(encode_json(request), method, id_, name, headers))
             if self.channel.answers_in_send and not pending.done():
                 raise self._no_answer(method)
             return await pending
@@ -306,17 +308,15 @@ class Peer:
 
     def _params(
         self, members: Mapping[str, Raw], meta: Mapping[str, Raw] | None, token: int | None, capabilities: bytes | None
-    ) -> bytes | None:
+    ) -> Mapping[str, Any]:
         if not meta and token is None and capabilities is None:
-            if self._bare_meta is None:
-                return encode_json(members) if members else None
-            return encode_json({**members, "_meta": Raw(self._bare_meta)})
+            return members if self._bare_meta is None else {**members, "_meta": self._bare_meta}
         stamped: dict[str, Any] = {**(meta or {}), **self._envelope}
         if token is not None:
             stamped["progressToken"] = token
         if capabilities is not None and self._envelope:
             stamped[modern.CAPABILITIES_KEY] = Raw(capabilities)
-        return encode_json({**members, "_meta": stamped})
+        return {**members, "_meta": stamped}
 
     def _give_up(self, id_: int, pending: PendingRequest, *, is_told: bool) -> None:
         """The caller waits no longer."""

@@ -56,21 +56,40 @@ class HttpClient:
         `tail` is the result of `target.tail_of` for another path of the target. With `takes_any`, redirects, encodings and event streams
         are responses like any other. Cancelling closes the connection. Raises a failure that says whether the request can have run.
         """
-        pool = self._pools.get(target.key)
-        connection = pool.take() if pool is not None and not target.is_closed else None
-        if connection is None:
-            connection = await self._obtain(target)
-        length = b"Content-Length: %d\r\n\r\n" % len(body) if body else b"\r\n"
-        text = b"".join((method, tail or target.tail, headers, length, body))
-        pending = PendingResponse(loop=connection.loop)  # asking for the running loop costs a system call
         takes = _ANY_OF.get(method, ResponseMode.ANY) if takes_any else ResponseMode.MCP
-        connection.begin(pending, target, text, max_body_bytes, takes)
+        pending = self.begin(method, target, headers, body, max_body_bytes, tail, takes)
+        while pending is None:
+            connection = await self._obtain(target)
+            pending = self.begin(method, target, headers, body, max_body_bytes, tail, takes, connection)
         try:
             return await pending
         except asyncio.CancelledError:
-            connection.give_up(pending)
             pending.abandon()
             raise
+
+    def begin(
+        self,
+        method: bytes,
+        target: HttpTarget,
+        headers: bytes,
+        body: bytes,
+        max_body_bytes: int,
+        tail: bytes | None = None,
+        takes: ResponseMode = ResponseMode.MCP,
+        connection: ClientConnection | None = None,
+    ) -> PendingResponse | None:
+        """As `request`, on this connection or an idle one; None where none is idle. Whoever stops waiting must `abandon` the response."""
+        if connection is None:
+            pool = self._pools.get(target.key)
+            connection = pool.take() if pool is not None and not target.is_closed else None
+            if connection is None:
+                return None
+        length = b"Content-Length: %d\r\n\r\n" % len(body) if body else b"\r\n"
+        text = b"".join((method, tail or target.tail, headers, length, body))
+        pending = PendingResponse(loop=connection.loop)  # asking for the running loop costs a system call
+        pending.source = connection
+        connection.begin(pending, target, text, max_body_bytes, takes)
+        return pending
 
     def abandon(self, target: HttpTarget) -> None:
         """End all requests of this target and refuse new ones. Other targets of the same origin are not affected."""

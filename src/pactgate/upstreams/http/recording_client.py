@@ -21,6 +21,9 @@ class RecordingClient:
         self.tap = tap
         self._client = client
 
+    def begin(self, *_: object) -> None:
+        """Every request is awaited here, to see its response."""
+
     async def request(
         self,
         method: bytes,

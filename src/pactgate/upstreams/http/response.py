@@ -31,6 +31,13 @@ class StreamSource(Protocol):
     def abort(self) -> None: ...
 
 
+class ResponseSource(Protocol):
+    """The connection that a response comes on."""
+
+    def give_up(self, pending: PendingResponse) -> None:
+        """Close it, unless the whole response has come."""
+
+
 class HttpResponse(Struct):
     """A response with a `body`, or with a `stream` of events. Header names are lower case; the first value of a name counts."""
 
@@ -50,8 +57,12 @@ class HttpResponse(Struct):
 class PendingResponse(Resumable[HttpResponse]):
     """The request of one exchange, until its response has come."""
 
+    source: ResponseSource | None = None
+
     def abandon(self) -> None:
-        """Nobody waits any more. A stream that had been handed over a moment before is ended here."""
+        """Nobody waits any more: the connection is closed. A stream that had been handed over a moment before is ended here."""
+        if self.source is not None:
+            self.source.give_up(self)
         if self.done() and not self.cancelled() and self.exception() is None:
             stream = self.result().stream
             if stream is not None:

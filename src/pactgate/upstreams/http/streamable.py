@@ -125,7 +125,17 @@ class HttpChannel:
             self._sign_in(self._grant.token)
         is_modern = self._era is MODERN or (self._era is None and frame.method == "server/discover")
         head = self._head(frame) if is_modern else self._post + self._session_line + self._version_line
-        response = await self._requests.request(b"POST", self._target, head, frame.data, max_body_bytes=self._max_bytes)
+        pending = self._requests.begin(b"POST", self._target, head, frame.data, self._max_bytes)
+        if pending is None:
+            response = await self._requests.request(
+                b"POST", self._target, head, frame.data, max_body_bytes=self._max_bytes
+            )
+        else:
+            try:
+                response = await pending
+            except asyncio.CancelledError:
+                pending.abandon()
+                raise
         if response.status in _WANTS_SIGN_IN and self._grant is not None and await self._renew(self._grant, response):
             head = self._head(frame) if is_modern else self._post + self._session_line + self._version_line
             response = await self._send_again(self._grant, head, frame)
