@@ -105,23 +105,14 @@ class RequestReader:
             data = bytes(self._kept)
             self._forget_head()
         limits = self._limits
-        found = self._heads.find(data)
         length: int | None
-        if found is not None:
+        if (found := self._heads.find(data)) is not None:
             head, digits, end = found
             length = int(digits)
+        elif (read := self._read_new_head(data)) is not None:
+            head, length, data, end = read
         else:
-            if data.startswith(b"\r\n"):
-                data = data[2:]  # one empty line before a request is passed over (RFC 9112 2.2)
-            end = data.find(_HEAD_END) + len(_HEAD_END)
-            if end < len(_HEAD_END):
-                if data:
-                    self._kept += data
-                    self._check_unfinished_head()
-                return None
-            if end > limits.max_head_bytes:
-                raise self._head_too_long()
-            head, length = self._heads.read(data[:end], limits)
+            return None
         if length is None:
             self._chunks = ChunkedBody(limits.max_request_bytes)
         elif length > limits.max_request_bytes:
@@ -133,6 +124,20 @@ class RequestReader:
         self.head = head
         self._length = length or 0
         return self._read_body(head, data[end:])
+
+    def _read_new_head(self, data: bytes) -> tuple[RequestHead, int | None, bytes, int] | None:
+        """A head that was not read before, the length of its body, the bytes without empty lines and where the head ends in them."""
+        data = data.removeprefix(b"\r\n")  # one empty line before a request is passed over (RFC 9112 2.2)
+        end = data.find(_HEAD_END) + len(_HEAD_END)
+        if end < len(_HEAD_END):
+            if data:
+                self._kept += data
+                self._check_unfinished_head()
+            return None
+        if end > self._limits.max_head_bytes:
+            raise self._head_too_long()
+        head, length = self._heads.read(data[:end], self._limits)
+        return head, length, data, end
 
     def _forget_head(self) -> None:
         self._kept.clear()

@@ -192,11 +192,8 @@ class Peer:
         if asker is not None:
             self._asked.begin(id_, asker)
         try:
-            request: dict[str, Any] = {"jsonrpc": "2.0", "id": id_, "method": method}
-            params = self._params(members, meta, id_ if on_progress is not None else None, capabilities)
-            if params:
-                request["params"] = params
-            await self.channel.send(Outgoing(encode_json(request), method, id_, name, headers))
+            frame = self._encode(method, id_, members, meta, on_progress is not None, capabilities)
+            await self.channel.send(Outgoing(frame, method, id_, name, headers))
             if self.channel.answers_in_send and not pending.done():
                 raise self._no_answer(method)
             return await pending
@@ -306,17 +303,30 @@ class Peer:
 
     # Inside.
 
-    def _params(
-        self, members: Mapping[str, Raw], meta: Mapping[str, Raw] | None, token: int | None, capabilities: bytes | None
-    ) -> Mapping[str, Any]:
-        if not meta and token is None and capabilities is None:
-            return members if self._bare_meta is None else {**members, "_meta": self._bare_meta}
-        stamped: dict[str, Any] = {**(meta or {}), **self._envelope}
-        if token is not None:
-            stamped["progressToken"] = token
-        if capabilities is not None and self._envelope:
-            stamped[modern.CAPABILITIES_KEY] = Raw(capabilities)
-        return {**members, "_meta": stamped}
+    def _encode(
+        self,
+        method: str,
+        id_: int,
+        members: Mapping[str, Raw],
+        meta: Mapping[str, Raw] | None,
+        wants_progress: bool,
+        capabilities: bytes | None,
+    ) -> bytes:
+        """One request, with what this era says in `_meta`. The id is the progress token too."""
+        params: Mapping[str, Any] = members
+        if meta or wants_progress or capabilities is not None:
+            stamped: dict[str, Any] = {**(meta or {}), **self._envelope}
+            if wants_progress:
+                stamped["progressToken"] = id_
+            if capabilities is not None and self._envelope:
+                stamped[modern.CAPABILITIES_KEY] = Raw(capabilities)
+            params = {**members, "_meta": stamped}
+        elif self._bare_meta is not None:
+            params = {**members, "_meta": self._bare_meta}
+        request: dict[str, Any] = {"jsonrpc": "2.0", "id": id_, "method": method}
+        if params:
+            request["params"] = params
+        return encode_json(request)
 
     def _give_up(self, id_: int, pending: PendingRequest, *, is_told: bool) -> None:
         """The caller waits no longer."""
