@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from pactgate.core.display import flat
@@ -131,6 +130,8 @@ def retry_after_ms(value: str) -> int | None:
     value = value.strip()
     if value.isascii() and value.isdigit():
         return min(int(value[:9]) * 1000, _MAX_RETRY_AFTER_MS)
+    from email.utils import parsedate_to_datetime  # here: most servers send no dates
+
     try:
         moment = parsedate_to_datetime(value)
     except (TypeError, ValueError, OverflowError):
