@@ -180,6 +180,7 @@ class Surfaces:
             catalog = self._catalogs[key] = self._make(key, None if view is None else self._views.views.get(view))
             if len(self._catalogs) > MAX_CATALOGS:
                 self._catalogs.popitem(last=False)
+                self._of_caller.clear()  # it may hold what was let go
         self._catalogs.move_to_end(key)
         return catalog
 
