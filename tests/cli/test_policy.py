@@ -83,7 +83,7 @@ def test_the_matrix_has_a_column_per_class_and_one_for_all_others(folder: Path) 
         "crm.refund": "if",
         "crm.drop": "no",
     }
-    assert said["tools"]["crm.refund"]["finance"]["conditions"] == ["when arguments.amount < 500"]
+    assert said["tools"]["crm.refund"]["finance"]["conditions"] == ["allow when arguments.amount < 500"]
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,33 @@ def test_a_diff_says_who_gains_and_loses_what(
     words = ("policy", "diff", "pactgate.json", "new/pactgate.json", "--tools", "tools.json")
     done = run(folder, *words, "--forbid-widening", "--json")
     said = json.loads(done.stdout)
-    assert [(one["class"], one["change"], one["tool"]) for one in said["changes"]] == changes
+    assert [(one["class"], one["change"], one["name"]) for one in said["changes"]] == changes
     assert (said["widens"], done.returncode) == (is_wider, int(is_wider))
     assert run(folder, *words).returncode == 0
+
+
+def test_a_diff_says_who_comes_into_a_class_and_what_is_about_more_than_tools(folder: Path) -> None:
+    (folder / "new").mkdir()
+    callers = {**CALLERS, "finance": {"groups": ["finance", "sales"]}}
+    rules = [*RULES, {"allow": "crm+file:///*", "to": "ci"}]
+    write_config(folder / "new", {"crm": {"url": "http://127.0.0.1:1/mcp"}}, callers=callers, permissions=rules)
+    done = run(folder, "policy", "diff", "pactgate.json", "new/pactgate.json", "--tools", "tools.json", "--json")
+    gained = [(one["class"], one["name"], one["after"]) for one in json.loads(done.stdout)["changes"]]
+    assert ("(others) -> finance", "crm.refund", "if") in gained
+    assert ("ci", "crm+file:///*", "yes") in gained
+    assert not any(name == "finance" for name, _, _ in gained)
+
+
+def test_an_api_key_has_the_issuer_of_keys(tmp_path: Path) -> None:
+    callers = {"ci": {"issuer": "keys", "keys": ["ci"]}, "rest": {}}
+    write_config(
+        tmp_path,
+        {"crm": {"url": "http://127.0.0.1:1/mcp"}},
+        callers=callers,
+        permissions=[{"allow": "crm.list", "to": "ci"}],
+    )
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
+    assert verdict(tmp_path, "--as", "key=ci", "crm.list")["class"] == "ci"
 
 
 def test_the_tools_of_a_running_gateway_and_of_its_servers_are_used(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from weakref import ref
 
 import pytest
 from msgspec.structs import replace
@@ -382,16 +384,27 @@ async def test_while_a_server_is_away_its_denied_names_are_as_unknown_as_before(
         await eventually(lambda: "b" in inside.gateway.connections.servers)
 
 
-async def test_many_clients_of_many_groups_keep_a_bounded_number_of_catalogs() -> None:
-    rules = (allow("files.*", to="*", when="caller.subject != 'x'"),)
+def different(number: int) -> Any:
+    """A client that no other one is like."""
+    made = caller(key=f"c{number}")
+    groups = frozenset({f"g{number}", *(["oncall"] if number % 2 else [])})
+    return replace(made, principal=replace(made.principal, subject=f"s{number}", groups=groups))
+
+
+async def test_clients_for_whom_the_same_conditions_hold_share_a_catalog() -> None:
+    rules = (allow("files.*", to="*"), deny("files.echo", to="*", unless="'oncall' in caller.groups"))
     async with open_gateway(scripted(), **permitting(*rules)) as inside:
         surfaces = inside.gateway.connections.surfaces
-        for number in range(300):
-            who = replace(
-                caller(key=f"c{number}"), principal=replace(caller().principal, key=f"c{number}", subject=f"s{number}")
-            )
-            surfaces.of(who)
-        assert surfaces.held <= 256
+        assert len({id(surfaces.of(different(number))) for number in range(300)}) == 2
+
+
+async def test_many_different_clients_keep_a_bounded_number_of_catalogs() -> None:
+    rules = (allow("files.*", to="*", when="caller.subject != tool.name"),)
+    async with open_gateway(scripted(), **permitting(*rules)) as inside:
+        surfaces = inside.gateway.connections.surfaces
+        made = [ref(surfaces.of(different(number))) for number in range(300)]
+        gc.collect()
+        assert sum(catalog() is not None for catalog in made) == surfaces.held == 256
 
 
 def test_the_revision_changes_with_the_rules_and_not_with_their_place() -> None:
