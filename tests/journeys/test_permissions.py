@@ -13,6 +13,7 @@ from weakref import ref
 import pytest
 from msgspec.structs import replace
 
+from pactgate.config.model import ResponseSection
 from pactgate.config.sections.auth import Auth, Token
 from pactgate.config.sections.cache import Cache, CacheRule
 from pactgate.config.sections.listen import ListenSection
@@ -203,6 +204,17 @@ async def test_a_cached_result_is_not_given_to_a_client_that_has_lost_the_tool()
         assert json.loads(reply.result or b"")["_meta"][ENVELOPE_KEY]["cached"] is True
         await inside.gateway.reload(replace(inside.gateway.config, permissions=(allow("files.pid"),)))
         assert (await inside.call("files.echo", {"text": "kept"}, who=some())).error is not None
+
+
+async def test_pages_of_a_large_result_go_with_the_right_to_the_tool() -> None:
+    small, text = ResponseSection(max_response_bytes=4096), "x" * 50_000
+    result = json.dumps({"content": [], "structuredContent": {"text": text}})
+    async with open_gateway(scripted(), response=small, **permitting(allow("files.*"))) as inside:
+        reply = await inside.call("files.raw", {"text": result}, who=some())
+        uri = json.loads(reply.result or b"")["_meta"][ENVELOPE_KEY]["failure"]["resultUri"]
+        assert (await inside.ask("resources/read", who=some(), params={"uri": uri})).result is not None
+        await inside.gateway.reload(replace(inside.gateway.config, permissions=(allow("files.pid"),)))
+        assert (await inside.ask("resources/read", who=some(), params={"uri": uri})).error is not None
 
 
 async def test_a_reload_that_takes_a_right_away_is_felt_by_the_next_call_and_list() -> None:
