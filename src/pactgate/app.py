@@ -377,8 +377,10 @@ class Gateway:
 
     def _servers_for(self, principal: Principal) -> list[dict[str, Any]]:
         """The rows of the servers that exist for a client."""
-        seen = None if sees_everything(principal.roles) else self.connections.seen_by(principal)
-        return [row for row in self.connections.rows() if seen is None or row["serverId"] in seen[0]]
+        facts = {"servers": self.connections.rows()}
+        shown = None if sees_everything(principal.roles) else self.connections.shown_to(principal, facts)
+        rows: list[dict[str, Any]] = (shown or facts)["servers"]
+        return rows
 
     def _console(self) -> Console:
         self._console_sessions = ConsoleSessions(time.time, is_secure=self.config.listen.tls is not None)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pactgate.config.model import ResponseSection
 from pactgate.config.sections.auth import Auth, Token
 from pactgate.config.sections.cache import Cache, CacheRule
+from pactgate.config.sections.limits import Limits, Timeouts
 from pactgate.config.sections.listen import ListenSection
 from pactgate.core.events import PermissionUndecided
 from pactgate.core.failures import ENVELOPE_KEY
@@ -371,6 +372,31 @@ async def test_a_server_of_which_nothing_is_allowed_does_not_exist_over_http() -
             assert '"b' not in ((await inside.ask(method, who=some())).result or b"").decode()
         status = await inside.ask("resources/read", who=some(), params={"uri": "pactgate://status"})
         assert b'\\"b\\"' not in (status.result or b"")
+
+
+@pytest.mark.parametrize("path", ["status", "/api/status", "/api/servers", "/health"])
+async def test_facts_about_the_gateway_count_and_name_nothing_that_is_denied(path: str) -> None:
+    """Neither the tools of a server nor settings for tools of others tell how many there are, or which."""
+    settings: dict[str, Any] = {
+        "timeouts": Timeouts(tool_overrides={"a.say": 1000, "b.*": 1000, "a.st*": 1000}),
+        "limits": Limits(tool_array_limits={"a.say": 5}),
+        "auth": Auth(tokens={"some": Token(token="s" * 32)}),
+        "listen": ListenSection(port=0),
+    }
+    async with guarded(**settings) as inside:
+        if path == "status":
+            reply = await inside.ask("resources/read", who=some(), params={"uri": "pactgate://status"})
+            facts = json.loads(json.loads(reply.result or b"")["contents"][0]["text"])
+        else:
+            port = int((await inside.gateway.serve_http()).rpartition(":")[2])
+            async with RawClient(port) as client:
+                facts = (await client.ask(get(path, authorization=f"Bearer {'s' * 32}"))).json
+        assert "a.say" not in json.dumps(facts)
+        assert "b." not in json.dumps(facts)
+        if "servers" in facts:
+            assert [(row["serverId"], row["toolCount"]) for row in facts["servers"]] == [("a", 4)]
+        if "timeouts" in facts:
+            assert facts["timeouts"]["toolOverrides"] == {"a.st*": 1000}
 
 
 async def test_the_api_tells_a_client_no_more_of_a_denied_call_than_of_one_of_a_name_nobody_has() -> None:

@@ -1,7 +1,8 @@
 """Stores results that are too large to send, so that their clients can read them in pages (D9).
 
 Bounded in bytes, entries and age: the oldest results of the same subject are dropped first, then the oldest of all. A handle has 128
-random bits and is valid only for its owner, as long as the owner may use the tool; for anybody else it does not exist. Must not: copy or change a result.
+random bits and is valid only for its owner, as long as the owner may use the tool; for anybody else it does not exist.
+Must not: copy or change a result.
 """
 
 from __future__ import annotations
