@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.program import Served, demo, run, write_config
+from tests.cli.program import Served, demo, run, run_on_terminal, write_config
 
 TOKEN = "9c1e7b52d04f8a63-ops-token"
 AUTH: dict[str, Any] = {"anonymous": True, "tokens": {"ops": {"token": TOKEN, "roles": ["admin"]}}}
@@ -84,6 +85,19 @@ def test_the_matrix_has_a_column_per_class_and_one_for_all_others(folder: Path) 
         "crm.drop": "no",
     }
     assert said["tools"]["crm.refund"]["finance"]["conditions"] == ["allow when arguments.amount < 500"]
+
+
+def test_a_matrix_of_more_classes_than_a_terminal_has_room_for_names_them(tmp_path: Path) -> None:
+    names = [f"team-{number}-of-the-company" for number in range(6)]
+    callers = {name: {"groups": [name]} for name in names}
+    rules = [{"allow": "crm.list", "to": names[:5]}, {"allow": "crm.drop", "to": names[5], "when": "arguments.x == 1"}]
+    write_config(tmp_path, {"crm": {"url": "http://127.0.0.1:1/mcp"}}, callers=callers, permissions=rules)
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
+    code, shown = run_on_terminal(tmp_path, "policy", "matrix", "--tools", "tools.json")
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).splitlines()
+    assert (code, lines[0].split()) == (0, ["TOOL", "YES", "IF"])
+    assert all(name in " ".join(lines) for name in names)
+    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pactgate.cli.call import read_arguments
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.shared_options import arguments_option, config_option, gateway_client, gateway_options, json_option
-from pactgate.cli.table import Column, show_table
+from pactgate.cli.table import Column, fits, show_table
 from pactgate.config.model import Config
 from pactgate.core.context import AppliedRule
 from pactgate.core.principal import OF_KEYS, Principal, PrincipalKind
@@ -124,11 +124,26 @@ def matrix(*, config: str | None, as_json: bool, **source: Any) -> int:
     elif permissions is None:
         terminal.say("No permissions are configured: every client may call every tool.")
     else:
-        columns = (Column("TOOL"), *(Column(_label(name), _STYLES) for name in classes))
-        show_table(
-            columns, ([tool.full_name, *(reach.answer for reach in row)] for tool, row in zip(tools, rows, strict=True))
-        )
+        _show_matrix([*map(_label, classes)], tools, rows)
     return 0
+
+
+def _show_matrix(classes: Sequence[str], tools: Sequence[Tool], rows: Sequence[Sequence[Reach]]) -> None:
+    """A column for each class; on a terminal that is too narrow for them, the names of the classes by answer."""
+    answers = [(tool.full_name, [reach.answer for reach in row]) for tool, row in zip(tools, rows, strict=True)]
+    columns = [Column("TOOL"), *(Column(name, _STYLES) for name in classes)]
+    if fits(columns, longest=max((len(name) for name, _ in answers), default=0)):
+        show_table(columns, ([name, *row] for name, row in answers))
+        return
+    columns = [Column("TOOL"), *(Column(word.upper(), is_long=True, wraps=True) for word in ("yes", "if"))]
+    named = ((name, [*zip(classes, row, strict=True)]) for name, row in answers)
+    show_table(
+        columns,
+        (
+            [name, *(", ".join(one for one, answer in row if answer == word) for word in ("yes", "if"))]
+            for name, row in named
+        ),
+    )
 
 
 @policy.command("diff", epilog="Example: pactgate policy diff main.json branch.json --forbid-widening")
