@@ -22,7 +22,7 @@ from tests.pipeline.conftest import open_gateway, text_of
 from tests.support.callers import caller
 from tests.support.eventually import eventually
 from tests.support.hearers import changing
-from tests.support.permitted import allow, listed, permitting, some, written
+from tests.support.permitted import allow, deny, listed, permitting, some, written
 from tests.support.raw_http import RawClient, post
 from tests.support.servers import scripted
 
@@ -104,6 +104,13 @@ async def test_a_view_gives_no_right(tmp_path: Path) -> None:
         assert listed(await inside.ask("tools/list", who=who), "tools") == ["files__echo"]
         assert (await inside.call("review", {"repo": "x"}, who=who)).error is not None
         assert listed(await inside.ask("tools/list", who=view()), "tools") == []
+
+
+async def test_a_rule_says_its_text_to_who_uses_the_name_that_the_view_gives_a_denied_tool(tmp_path: Path) -> None:
+    settings = permitting(allow("files.*"), deny("files.wire", say="Ask Ann."))
+    async with open_gateway(serving(tmp_path), views={"review": REVIEW}, **settings) as inside:
+        assert text_of(await inside.call("review", {"repo": "x"}, who=some(view="review"))) == "Ask Ann."
+        assert (await inside.call("review", {"repo": "x"}, who=some())).error is not None
 
 
 async def test_a_condition_sees_the_fixed_argument(tmp_path: Path) -> None:

@@ -411,7 +411,8 @@ class Connections:
                 target = everything.resolve_uri(name, scope)
                 return access.why_denied(Subject(target.server, full_uri(*target)))
             if kind is TOOL_KIND:
-                return access.why_denied(Subject.of(everything.tools.resolve(name, scope)))
+                full_name = self.surfaces.full_name_of(caller, name)
+                return access.why_denied(Subject.of(everything.tools.resolve(full_name, scope)))
             prompt = everything.prompts.resolve(name, scope)
         except GatewayFailure:
             return None
