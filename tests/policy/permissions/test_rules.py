@@ -103,9 +103,15 @@ ARGUMENTS = st.fixed_dictionaries(
 )
 
 
+CALLERS: Final = {
+    "finance": CallerClass(groups=("finance",)),
+    "ci": CallerClass(tokens=("ci",)),
+    "rest": CallerClass(),
+}
+
+
 def config(rules: list[PermissionRule]) -> Config:
-    callers = {"finance": CallerClass(groups=("finance",)), "ci": CallerClass(tokens=("ci",)), "rest": CallerClass()}
-    return Config(callers=callers, permissions=tuple(rules))
+    return Config(callers=CALLERS, permissions=tuple(rules))
 
 
 def class_name(who: Principal) -> str:
