@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from weakref import ref
 
@@ -14,12 +15,14 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.config.model import ResponseSection
+from pactgate.config.sections.audit import AuditSection
 from pactgate.config.sections.auth import Auth, Token
 from pactgate.config.sections.cache import Cache, CacheRule
 from pactgate.config.sections.limits import Limits, Timeouts
 from pactgate.config.sections.listen import ListenSection
 from pactgate.core.events import PermissionUndecided
 from pactgate.core.failures import ENVELOPE_KEY
+from pactgate.policy.permissions.rules import Permissions
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import Inside, open_gateway, text_of
 from tests.support.asking import SAID, asker, asking
@@ -332,6 +335,26 @@ async def test_the_rule_that_decided_is_in_envelope_and_history_but_not_told_of_
         assert own["policyRevision"] is None
 
 
+async def test_the_audit_log_names_the_rule_and_the_revision_of_allowed_and_denied_calls(tmp_path: Path) -> None:
+    rules = (deny("a.say"), allow("a.touch", when="arguments.name == 'x'"))
+    audit = AuditSection(file=str(tmp_path / "audit.jsonl"))
+    places = tuple(f"pactgate.json:{line}:5" for line in (6, 7, 8))
+    async with guarded(*rules, audit=audit, rule_places=places) as inside:
+        await inside.gateway.open_audit()
+        for name in ("a.steps", "a.say", "a.touch", "b.say"):
+            await inside.call(name, {"name": "y"}, who=some())
+        revision = Permissions(inside.gateway.config).revision
+    records = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    calls = {one.get("requested") or one["tool"]: one for one in records if one.get("kind") == "call"}
+    assert {name: (one.get("rule"), one.get("ruleAt")) for name, one in calls.items()} == {
+        "a.steps": (1, places[0]),
+        "a.say": (2, places[1]),
+        "a.touch": (3, places[2]),
+        "b.say": (None, None),
+    }
+    assert {one["policyRevision"] for one in calls.values()} == {revision}
+
+
 async def test_without_rules_nothing_is_noted_and_no_condition_engine_is_loaded() -> None:
     async with open_gateway(scripted()) as inside:
         envelope = json.loads((await inside.call("files.echo", {"text": "x"})).result or b"")["_meta"][ENVELOPE_KEY]
@@ -446,8 +469,6 @@ async def test_many_different_clients_keep_a_bounded_number_of_catalogs() -> Non
 
 
 def test_the_revision_changes_with_the_rules_and_not_with_their_place() -> None:
-    from pactgate.policy.permissions.rules import Permissions
-
     one, other = config_with(allow("a.*")), config_with(allow("a.*"), rule_places=("x.json:1:1",))
     assert Permissions(one).revision == Permissions(other).revision
     assert Permissions(one).revision != Permissions(config_with(allow("a.x"))).revision
