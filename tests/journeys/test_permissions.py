@@ -397,7 +397,7 @@ async def test_a_server_of_which_nothing_is_allowed_does_not_exist_over_http() -
         assert b'\\"b\\"' not in (status.result or b"")
 
 
-@pytest.mark.parametrize("path", ["status", "/api/status", "/api/servers", "/health"])
+@pytest.mark.parametrize("path", ["status", "/api/status", "/api/servers", "/api/tools", "/health"])
 async def test_facts_about_the_gateway_count_and_name_nothing_that_is_denied(path: str) -> None:
     """Neither the tools of a server nor settings for tools of others tell how many there are, or which."""
     settings: dict[str, Any] = {
@@ -416,6 +416,8 @@ async def test_facts_about_the_gateway_count_and_name_nothing_that_is_denied(pat
                 facts = (await client.ask(get(path, authorization=f"Bearer {'s' * 32}"))).json
         assert "a.say" not in json.dumps(facts)
         assert "b." not in json.dumps(facts)
+        if "tools" in facts:
+            assert sorted(row["fullName"] for row in facts["tools"]) == ["a.add", "a.heard", "a.later", "a.steps"]
         if "servers" in facts:
             assert [(row["serverId"], row["toolCount"]) for row in facts["servers"]] == [("a", 4)]
         if "timeouts" in facts:

@@ -415,6 +415,7 @@ class Connections:
                 return access.why_denied(Subject.of(everything.tools.resolve(full_name, scope)))
             prompt = everything.prompts.resolve(name, scope)
         except GatewayFailure:
+            access.why_denied(Subject(scope or "", name))  # so that its time does not tell a name that nobody has
             return None
         return access.why_denied(Subject(prompt.server, prompt.full_name))
 
