@@ -225,7 +225,6 @@ class _Serving:
         if self._gateway.http.generated_token is not None and not sys.stdout.isatty():
             self._token_file = _write_token(self._gateway.http.generated_token)
         self._write_link()
-        self._welcome(address)
         config = None if self._path is None else str(self._path.resolve())
         listen = self._config.listen
         gateway = RunningGateway(
@@ -236,6 +235,7 @@ class _Serving:
             socket=listen.socket,
         )
         with announced(gateway):
+            self._welcome(address)  # whoever reads the address may use commands at once
             await self._gateway.start()
             await self._stop.wait()
             await asyncio.sleep(self._gateway.drain())
