@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PROFILE_VERSION: Final = "0.1"
 """Scores of one version can be compared. It changes with the checks."""
-_SHOWN_CHARS: Final = 160
+_SHOWN_CHARS: Final = 90
 
 
 class Family(StrEnum):
@@ -60,6 +60,10 @@ class Check(Rule):
     """Whether it needs a gateway between: without one, a client and a server of two eras don't meet."""
     runs_alone: ClassVar[bool] = False
     """Whether it disturbs others: it then runs after them, alone."""
+
+    def __init_subclass__(cls) -> None:
+        if hasattr(cls, "family"):
+            cls.category = cls.family.value
 
     async def play(self, lab: Lab) -> None:
         """Send what is to be judged. Raises NotApplicableError where this gateway can't be asked."""

@@ -108,7 +108,7 @@ class ScriptedClient:
         """Send one request; the response. `members` and `meta` are JSON texts inside `params` and its `_meta`."""
         id_ = next(self._ids)
         if self.era == "modern":
-            own = f'"{_PREFIX}protocolVersion":"{LATEST_MODERN}","{_PREFIX}clientCapabilities":{self._capabilities},'
+            own = f'"{_PREFIX}protocolVersion":"{self.version}","{_PREFIX}clientCapabilities":{self._capabilities},'
             own += f'"{_PREFIX}clientInfo":{{"name":"{self.name}","version":"1"}}'
             meta = f"{own},{meta}" if meta else own
         inside = ",".join(part for part in (members, f'"_meta":{{{meta}}}' if meta else "") if part)
@@ -189,7 +189,7 @@ class ScriptedClient:
     async def _listen(self, record: Record, queue: asyncio.Queue[Frame]) -> None:
         data, verb = "", "GET"
         if self.era == "modern":
-            meta = f'"{_PREFIX}protocolVersion":"{LATEST_MODERN}","{_PREFIX}clientCapabilities":{self._capabilities}'
+            meta = f'"{_PREFIX}protocolVersion":"{self.version}","{_PREFIX}clientCapabilities":{self._capabilities}'
             wanted = '"notifications":{"toolsListChanged":true}'
             data = f'{{"jsonrpc":"2.0","id":"listen","method":"subscriptions/listen","params":{{{wanted},"_meta":{{{meta}}}}}}}'
             verb = "POST"

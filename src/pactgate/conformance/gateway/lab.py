@@ -69,9 +69,9 @@ class Lab:
         found = {(route.era, self.gateway.urls[route.server]): route for route in reversed(self.routes(check))}
         return [*reversed(found.values())]
 
-    def connected(self, route: Route) -> list[Route]:
-        """The routes of the same client to all servers."""
-        return [other for tag in self.gateway.urls if self.gateway.is_listed(other := Route(route.era, tag))]
+    def connected(self, check: Check, era: str) -> list[Route]:
+        """The routes of one client to all servers of the check."""
+        return [route for route in self.routes(check) if route.era == era]
 
     def require_gateway(self) -> None:
         if self.gateway.is_direct:

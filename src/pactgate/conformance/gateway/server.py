@@ -116,9 +116,10 @@ class ScriptedServer:
     def _answer(self, call: Call) -> tuple[str, int] | None:
         era = self.script.era
         if call.is_modern and era == "legacy":
-            return _error(call, f'{{"code":-32601,"message":"no method {call.message["method"]}"}}'), 200
-        if not call.is_modern and era == "modern":
-            requested = json.dumps(call.meta.get(_PV))
+            return _error(call, f'{{"code":-32601,"message":"no such method"}}'), 200
+        version = call.meta.get(_PV)
+        if era != "legacy" and version != MODERN and (call.is_modern or era == "modern"):
+            requested = json.dumps(version)
             data = f'{{"supported":["{MODERN}"],"requested":{requested}}}'
             return _error(call, f'{{"code":-32022,"message":"2026-07-28 only","data":{data}}}'), 400
         method = call.message["method"]
@@ -261,7 +262,7 @@ _HINTS: Final = '"ttlMs":0,"cacheScope":"private"'
 def _is_modern(message: dict[str, Any]) -> bool:
     params = message.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
-    return isinstance(meta, dict) and meta.get(_PV) == MODERN
+    return isinstance(meta, dict) and _PV in meta
 
 
 def _label(call: Call) -> str:

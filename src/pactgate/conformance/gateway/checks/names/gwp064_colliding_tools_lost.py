@@ -43,7 +43,7 @@ class CollidingToolsLost(Check):
             for name in names:
                 if is_named(name, "gwp064same"):
                     await client.call(lab.record_on(route), name, label="same")
-            for server in lab.connected(route):
+            for server in lab.connected(self, route.era):
                 await client.call(lab.record_on(route), lab.exposed(server, "gwpready_@"), label=f"there {server.server}")
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
