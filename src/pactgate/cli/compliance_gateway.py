@@ -41,15 +41,35 @@ _DIALECTS: Final = (
 
 
 @click.command(epilog=_EXAMPLES, context_settings={"show_default": True})
-@click.option("--url", metavar="URL", default="", help="Where clients reach the gateway. With --start, {port} is replaced.")
+@click.option(
+    "--url", metavar="URL", default="", help="Where clients reach the gateway. With --start, {port} is replaced."
+)
 @click.option("--start", metavar="COMMAND", default="", help="Starts the gateway; {config} and {port} are replaced.")
-@click.option("--for", "dialect", type=click.Choice(_DIALECTS), default="common", help="What the gateway's configuration looks like.")
+@click.option(
+    "--for",
+    "dialect",
+    type=click.Choice(_DIALECTS),
+    default="common",
+    help="What the gateway's configuration looks like.",
+)
 @header_option
 @click.option("--name", default="", help="Name and version of the gateway in the report. Default: what it says itself.")
 @click.option("--only", metavar="CODE|FAMILY,...", help="Play only these checks.")
-@click.option("--wait", "wait_s", metavar="SECONDS", type=click.FloatRange(1, 3600), default=60.0, help="How long the tools may take to appear.")
+@click.option(
+    "--wait",
+    "wait_s",
+    metavar="SECONDS",
+    type=click.FloatRange(1, 3600),
+    default=60.0,
+    help="How long the tools may take to appear.",
+)
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="text", help="Format of the report.")
-@click.option("--fail-on", type=click.Choice(["must", "should", "advice"]), default="advice", help="The weakest level that counts.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["must", "should", "advice"]),
+    default="advice",
+    help="The weakest level that counts.",
+)
 @click.option("--output", "-o", metavar="FILE", help="Keep the recording of the run.")
 @click.option("--from", "source", metavar="FILE", help="Judge this recording, without a gateway.")
 @click.option("--list", "is_list", is_flag=True, help="List the checks.")
@@ -115,7 +135,9 @@ def _selected(only: str | None) -> list[type[Check]]:
     known = {check.code.lower() for check in CHECKS} | {_short(family) for family in Family}
     if unknown := [word for word in words if word not in known]:
         families = ", ".join(_short(family) for family in Family)
-        raise CommandError(f"There is no check or family {unknown[0]!r}.", f"Families: {families}. --list shows the checks.")
+        raise CommandError(
+            f"There is no check or family {unknown[0]!r}.", f"Families: {families}. --list shows the checks."
+        )
     return [check for check in CHECKS if check.code.lower() in words or _short(check.family) in words]
 
 

@@ -22,7 +22,13 @@ from pactgate.conformance.rule import (
 )
 
 SCHEMA_VERSION: Final = 1
-_GRAVITY: Final = (CheckStatus.ERROR, CheckStatus.FAIL, CheckStatus.PASS, CheckStatus.NOT_JUDGED, CheckStatus.NOT_APPLICABLE)
+_GRAVITY: Final = (
+    CheckStatus.ERROR,
+    CheckStatus.FAIL,
+    CheckStatus.PASS,
+    CheckStatus.NOT_JUDGED,
+    CheckStatus.NOT_APPLICABLE,
+)
 _LEVELS: Final = tuple(RequirementLevel)
 
 

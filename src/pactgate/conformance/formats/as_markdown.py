@@ -34,8 +34,10 @@ def _lines(report: ComplianceReport) -> Iterator[str]:
     yield f"\n{_plain(summary(report), 4 * _CELL_CHARS)}"
     if report.scores:
         yield ""
-        rows = [(_plain(score.label), f"{score.passed} of {score.asked}", f"{score.percent} %") for score in report.scores]
-        yield from _table(("family", "passed", "share"), rows)
+        shares = [
+            (_plain(score.label), f"{score.passed} of {score.asked}", f"{score.percent} %") for score in report.scores
+        ]
+        yield from _table(("family", "passed", "share"), shares)
     for session in report.sessions:
         version = f"protocol version {_plain(session.protocol_version)}, " if session.protocol_version else ""
         yield f"\n### {_plain(session.label)}\n\n{version}messages: {session.exchange_count}\n"

@@ -56,8 +56,8 @@ class Check(Rule):
     tools: ClassVar[tuple[Tool, ...]] = ()
     prompts: ClassVar[tuple[Prompt, ...]] = ()
     resources: ClassVar[tuple[Resource, ...]] = ()
-    bridges: ClassVar[bool] = False
-    """Whether it needs a gateway between: without one, a client and a server of two eras don't meet."""
+    needs_gateway: ClassVar[bool] = False
+    """Whether there is nothing to ask without a gateway between: two eras don't meet, and lists are those of one server."""
     runs_alone: ClassVar[bool] = False
     """Whether it disturbs others: it then runs after them, alone."""
 
@@ -101,7 +101,9 @@ class FidelityCheck(Check):
             client = await lab.client(route)
             tool = lab.exposed(route, self.tools[0].name)
             label = named(self.tools[0].name, route.server)
-            await client.call(lab.record_on(route), tool, self.arguments, members=self.params, meta=self.meta, label=label)
+            await client.call(
+                lab.record_on(route), tool, self.arguments, members=self.params, meta=self.meta, label=label
+            )
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges():
@@ -115,7 +117,9 @@ class FidelityCheck(Check):
     def _compare_response(self, exchange: Exchange, sent: list[Frame]) -> Iterator[Evidence]:
         got = value_of(exchange.response)
         if not sent:
-            yield self.evidence(exchange.index, "", f"{exchange.route}: the server never got the call{_instead(exchange)}")
+            yield self.evidence(
+                exchange.index, "", f"{exchange.route}: the server never got the call{_instead(exchange)}"
+            )
             return
         if at(got, f"/{self.member}") is MISSING:
             yield self.evidence(exchange.index, "", f"{exchange.route}: no {self.member} came back{_instead(exchange)}")
@@ -130,7 +134,9 @@ class FidelityCheck(Check):
         """A client of each era calls the same tool; the request that is most like this one counts."""
         sent = value_of(exchange.request)
         if not got:
-            yield self.evidence(exchange.index, "", f"{exchange.route}: the server never got the call{_instead(exchange)}")
+            yield self.evidence(
+                exchange.index, "", f"{exchange.route}: the server never got the call{_instead(exchange)}"
+            )
             return
         tried = [list(self._request_differences(exchange, index, sent, value_of(frame))) for index, frame in got]
         yield from min(tried, key=len)

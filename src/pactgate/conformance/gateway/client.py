@@ -161,7 +161,11 @@ class ScriptedClient:
             async with asyncio.timeout(timeout_s):
                 block = self._headers({**own, **(headers or {})})
                 response = await self._http.request(
-                    verb.encode(), self._target, block, data.encode("utf-8", "surrogateescape"), max_body_bytes=MAX_BYTES
+                    verb.encode(),
+                    self._target,
+                    block,
+                    data.encode("utf-8", "surrogateescape"),
+                    max_body_bytes=MAX_BYTES,
                 )
                 if method == "initialize":
                     self._session = response.header(b"mcp-session-id") or None
@@ -202,7 +206,7 @@ class ScriptedClient:
     def _headers(self, changes: Headers) -> bytes:
         plain = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         session = {} if self._session is None else {"Mcp-Session-Id": self._session}
-        merged = {**plain, **self._identity, **session, **changes}
+        merged: dict[str, str | None] = {**plain, **self._identity, **session, **changes}
         return header_block([(name, value) for name, value in merged.items() if value is not None])
 
     def _frame(

@@ -65,7 +65,12 @@ def _agentgateway(servers: Servers) -> str:
 def _docker(servers: Servers) -> str:
     """A catalog with remote servers; its stdio servers are container images."""
     told = {
-        name: {"description": name, "title": name, "type": "remote", "remote": {"url": entry["url"], "transport_type": "http"}}
+        name: {
+            "description": name,
+            "title": name,
+            "type": "remote",
+            "remote": {"url": entry["url"], "transport_type": "http"},
+        }
         for name, entry in servers.items()
     }
     return json.dumps({"name": "gwp", "displayName": "gwp", "registry": told}, indent=2)

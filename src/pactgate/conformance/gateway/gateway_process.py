@@ -8,6 +8,7 @@ import shlex
 import signal
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -53,10 +54,8 @@ class GatewayProcess:
         if self._process is None:
             return
         self._signal(signal.SIGTERM)
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), _STOP_S)
-        except TimeoutError:
-            pass
         self._signal(signal.SIGKILL)
         await self._process.wait()
 

@@ -48,7 +48,9 @@ class Lab:
 
     def reason(self, eras: Collection[str], servers: Collection[str]) -> str:
         """Why there is no route."""
-        refused = [f"No {era} client can connect: {self.gateway.refusals[era]}" for era in eras if era in self.gateway.refusals]
+        refused = [
+            f"No {era} client can connect: {self.gateway.refusals[era]}" for era in eras if era in self.gateway.refusals
+        ]
         if len(refused) == len(eras):
             return refused[0]
         missing = [self._why_not.get(tag, f"it lists no tool of {SERVERS[tag].id}") for tag in servers]
@@ -131,7 +133,9 @@ class Lab:
             (Side.SERVER, route.server, tool.definition(route.server)),
             (Side.CLIENT, f"{route.era}-survey", listed),
         ):
-            frame = Frame(at=time.time(), side=side, who=who, is_sent=side is Side.SERVER, data=data, label="definition")
+            frame = Frame(
+                at=time.time(), side=side, who=who, is_sent=side is Side.SERVER, data=data, label="definition"
+            )
             self.record_on(route)(frame)
 
     def record_missing(self, route: Route, label: str) -> None:
@@ -165,5 +169,3 @@ class Lab:
     async def close(self) -> None:
         for client in self._own:
             await client.close()
-
-

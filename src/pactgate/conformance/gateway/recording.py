@@ -93,10 +93,7 @@ class CheckRecording(Struct, frozen=True):
         return [
             (index, frame)
             for index, frame in enumerate(self.frames)
-            if frame.side is Side.SERVER
-            and frame.who == server
-            and frame.label == label
-            and frame.is_sent is is_sent
+            if frame.side is Side.SERVER and frame.who == server and frame.label == label and frame.is_sent is is_sent
         ]
 
 

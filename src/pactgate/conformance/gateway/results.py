@@ -11,7 +11,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks import BY_CODE
 from pactgate.conformance.gateway.recording import CheckRecording, RunRecording
 from pactgate.conformance.report import ComplianceReport, Score, SessionReport
-from pactgate.conformance.rule import SHOWN_EVIDENCE, CheckStatus, RequirementLevel, RuleResult
+from pactgate.conformance.rule import SHOWN_EVIDENCE, CheckStatus, Evidence, RequirementLevel, RuleResult
 
 
 def judge(run: RunRecording, *, fail_on: RequirementLevel = RequirementLevel.ADVICE) -> ComplianceReport:
@@ -49,7 +49,8 @@ def judge(run: RunRecording, *, fail_on: RequirementLevel = RequirementLevel.ADV
 def judge_one(check: type[Check], recording: CheckRecording) -> RuleResult:
     """The result of one check. One that raised while it was played, or that raises now, is an error of the check."""
     status, message, level = CheckStatus.PASS, check.title(), check.level
-    error, evidence = recording.error, ()
+    error = recording.error
+    evidence: tuple[Evidence, ...] = ()
     if not error and not recording.not_applicable:
         try:
             evidence = tuple(check().judge(recording))

@@ -50,7 +50,7 @@ async def play(
 
 async def play_one(check: Check, lab: Lab, logs: ServerLogs, left_s: float) -> CheckRecording:
     """One check, within its time."""
-    reason = error = ""
+    begun, reason, error = time.time(), "", ""
     try:
         async with asyncio.timeout(max(0.0, min(CHECK_S, left_s))):
             await check.play(lab)
@@ -62,5 +62,6 @@ async def play_one(check: Check, lab: Lab, logs: ServerLogs, left_s: float) -> C
         error = f"{type(problem).__name__}: {problem}"
     finally:
         await lab.close()
-    frames = sorted([*lab.frames, *logs.about(check.labels())], key=lambda frame: frame.at)
+    served = [frame for frame in logs.about(check.labels()) if frame.at >= begun]
+    frames = sorted([*lab.frames, *served], key=lambda frame: frame.at)
     return CheckRecording(code=check.code, frames=tuple(frames), not_applicable=reason, error=error)

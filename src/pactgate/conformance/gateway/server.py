@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from msgspec import Struct, convert
 
+from pactgate.conformance.gateway.script import ServerScript, Step, named
 from pactgate.conformance.gateway.server_log import ServerLog
-from pactgate.conformance.gateway.script import Prompt, Resource, ServerScript, Step, Tool, named
 
 MODERN: Final = "2026-07-28"
 LEGACY: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -116,7 +116,7 @@ class ScriptedServer:
     def _answer(self, call: Call) -> tuple[str, int] | None:
         era = self.script.era
         if call.is_modern and era == "legacy":
-            return _error(call, f'{{"code":-32601,"message":"no such method"}}'), 200
+            return _error(call, '{"code":-32601,"message":"no such method"}'), 200
         version = call.meta.get(_PV)
         if era != "legacy" and version != MODERN and (call.is_modern or era == "modern"):
             requested = json.dumps(version)
@@ -132,7 +132,9 @@ class ScriptedServer:
     def _on_initialize(self, call: Call) -> str:
         asked = call.params.get("protocolVersion")
         version = asked if asked in LEGACY else LEGACY[-1]
-        return _plain(call, f'"protocolVersion":"{version}","capabilities":{self._capabilities()},"serverInfo":{self._info}')
+        return _plain(
+            call, f'"protocolVersion":"{version}","capabilities":{self._capabilities()},"serverInfo":{self._info}'
+        )
 
     def _on_ping(self, call: Call) -> str:
         return _plain(call, "")
@@ -147,7 +149,9 @@ class ScriptedServer:
 
     def _on_tools_list(self, call: Call) -> str:
         tag = self.script.tag
-        return self._page(call, "tools", [t.definition(tag) for t in self.script.tools if self._shown or not t.is_hidden])
+        return self._page(
+            call, "tools", [t.definition(tag) for t in self.script.tools if self._shown or not t.is_hidden]
+        )
 
     def _on_prompts_list(self, call: Call) -> str:
         return self._page(call, "prompts", [f'{{"name":"{n}",{p.members}}}' for n, p in self._prompts.items()])
@@ -287,6 +291,8 @@ class HttpHandler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     server_version = "gwp"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # head and body in one write
     server_of: ScriptedServer
 
     def do_POST(self) -> None:

@@ -29,7 +29,7 @@ LISTS: Final[Mapping[str, tuple[str, str]]] = {
 }
 _MAX_PAGES: Final = 500
 _POLL_S: Final = 0.2
-_REST_S: Final = 8.0
+REST_S: Final = 8.0
 """How long to wait for the remaining servers, once the first is listed."""
 _NOT_A_LETTER: Final = re.compile(r"[^a-z0-9]")
 
@@ -69,7 +69,7 @@ class GatewayUnderTest:
             missing = [tag for tag in self.urls if not any(self.is_listed(Route(era, tag)) for era in ERAS)]
             now = time.monotonic()
             first = first or (now if len(missing) < len(self.urls) else 0.0)
-            if not missing or (first and now - first > _REST_S):
+            if not missing or (first and now - first > REST_S):
                 return
             if now - begun > limit_s:
                 reasons = "; ".join(f"{era}: {why}" for era, why in self.refusals.items())
@@ -138,9 +138,7 @@ def is_named(shown: str, wanted: str) -> bool:
     return _letters(shown).endswith(_letters(wanted))
 
 
-async def read_list(
-    client: ScriptedClient, method: str, record: Callable[[Frame], None]
-) -> list[tuple[str, str]]:
+async def read_list(client: ScriptedClient, method: str, record: Callable[[Frame], None]) -> list[tuple[str, str]]:
     """All pages: the name or URI of each entry with its exact text. What can't be read is the end."""
     member, key = LISTS[method]
     found: list[tuple[str, str]] = []

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.pairing import judge_pairing, play_pairing
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.checks.eras.pairing import judge_pairing, play_pairing
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.script import Tool
 from pactgate.conformance.rule import Evidence
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
@@ -43,7 +44,9 @@ class DiscoverIncomplete(Check):
             members = result if isinstance(result, dict) else {}
             versions, capabilities = members.get("supportedVersions"), members.get("capabilities")
             if not isinstance(versions, list) or "2026-07-28" not in versions:
-                yield self.evidence(exchange.index, "/result/supportedVersions", f"2026-07-28 is not in {versions!r:.80}")
+                yield self.evidence(
+                    exchange.index, "/result/supportedVersions", f"2026-07-28 is not in {versions!r:.80}"
+                )
             if not isinstance(capabilities, dict) or "tools" not in capabilities:
                 yield self.evidence(exchange.index, "/result/capabilities", "tools are listed but not announced")
             for name in ("resultType", "ttlMs", "cacheScope"):

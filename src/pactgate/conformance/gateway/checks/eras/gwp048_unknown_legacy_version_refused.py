@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.protocol.versions import KNOWN_VERSIONS
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.rule import Evidence, RequirementLevel
+from pactgate.protocol.versions import KNOWN_VERSIONS
 
 
 class UnknownLegacyVersionRefused(Check):

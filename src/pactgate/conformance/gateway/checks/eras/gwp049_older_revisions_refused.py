@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
@@ -44,7 +45,9 @@ class OlderRevisionsRefused(Check):
             got = result.get("protocolVersion") if isinstance(result, dict) else None
             wanted = asked.get("protocolVersion") if isinstance(asked, dict) else None
             if got != wanted:
-                yield self.evidence(exchange.index, "/result/protocolVersion", f"{wanted} was answered with {got!r:.80}")
+                yield self.evidence(
+                    exchange.index, "/result/protocolVersion", f"{wanted} was answered with {got!r:.80}"
+                )
         for exchange in recording.exchanges():
             if exchange.request.label.startswith("list in") and "result" not in plain_value(exchange.response):
                 yield self.evidence(exchange.index, "", f"{exchange.request.label} failed")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 from pactgate.conformance.gateway.check import Check, Family, plain_value
-from pactgate.conformance.gateway.script import Tool
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.script import Tool
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -47,6 +48,8 @@ class ResultTypeMissing(Check):
             if isinstance(result, dict) and result.get("resultType") != "complete":
                 kind = result.get("resultType")
                 where = "/result/resultType"
-                yield self.evidence(exchange.index, where, f"{exchange.route}: {exchange.request.label}: it is {kind!r:.40}")
+                yield self.evidence(
+                    exchange.index, where, f"{exchange.route}: {exchange.request.label}: it is {kind!r:.40}"
+                )
             elif not isinstance(result, dict):
                 yield self.evidence(exchange.index, "", f"{exchange.route}: {exchange.request.label} has no result")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 from pactgate.conformance.gateway.check import Check, Family, plain_value
-from pactgate.conformance.gateway.script import Tool
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, Side
+from pactgate.conformance.gateway.script import Tool
 from pactgate.conformance.rule import Evidence
 
 
@@ -31,7 +32,7 @@ class EnvelopeLeaksToLegacyServer(Check):
     family = Family.ERAS
     eras = ("modern",)
     servers = ("lh", "ls")
-    bridges = True
+    needs_gateway = True
     tools = (Tool(name="gwp051_@"),)
 
     async def play(self, lab: Lab) -> None:

@@ -25,5 +25,10 @@ class BigIntegersChange(FidelityCheck):
 
     code = "GWP-001"
     spec = "server/tools#tool-result"
-    tools = (Tool(name="gwp001_@", result='"content":[],"structuredContent":{"one":9007199254740993,"two":18446744073709551616,"three":-9223372036854775809}'),)
+    tools = (
+        Tool(
+            name="gwp001_@",
+            result='"content":[],"structuredContent":{"one":9007199254740993,"two":18446744073709551616,"three":-9223372036854775809}',
+        ),
+    )
     pointers = ("/structuredContent",)

@@ -25,5 +25,10 @@ class HugeNumbersChange(FidelityCheck):
 
     code = "GWP-002"
     spec = "server/tools#tool-result"
-    tools = (Tool(name="gwp002_@", result='"content":[],"structuredContent":{"huge":1e400,"tiny":1e-400,"long":77777777777777777777777777777777777777777777777777777777777777777777777777777777}'),)
+    tools = (
+        Tool(
+            name="gwp002_@",
+            result='"content":[],"structuredContent":{"huge":1e400,"tiny":1e-400,"long":77777777777777777777777777777777777777777777777777777777777777777777777777777777}',
+        ),
+    )
     pointers = ("/structuredContent",)

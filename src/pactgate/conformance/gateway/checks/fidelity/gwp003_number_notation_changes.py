@@ -25,6 +25,11 @@ class NumberNotationChanges(FidelityCheck):
 
     code = "GWP-003"
     spec = "server/tools#tool-result"
-    tools = (Tool(name="gwp003_@", result='"content":[],"structuredContent":{"float":1.0,"integer":1,"exponent":1E+2,"digits":0.30000000000000004,"minus":-0}'),)
+    tools = (
+        Tool(
+            name="gwp003_@",
+            result='"content":[],"structuredContent":{"float":1.0,"integer":1,"exponent":1E+2,"digits":0.30000000000000004,"minus":-0}',
+        ),
+    )
     pointers = ("/structuredContent",)
     as_written = True

@@ -24,5 +24,10 @@ class NullsVanish(FidelityCheck):
 
     code = "GWP-004"
     spec = "server/tools#tool-result"
-    tools = (Tool(name="gwp004_@", result='"content":[],"structuredContent":{"none":null,"list":[null,1,null],"deep":{"none":null}}'),)
+    tools = (
+        Tool(
+            name="gwp004_@",
+            result='"content":[],"structuredContent":{"none":null,"list":[null,1,null],"deep":{"none":null}}',
+        ),
+    )
     pointers = ("/structuredContent",)

@@ -24,6 +24,11 @@ class MemberOrderChanges(FidelityCheck):
 
     code = "GWP-005"
     spec = "server/tools#tool-result"
-    tools = (Tool(name="gwp005_@", result='"content":[],"structuredContent":{"zebra":1,"apple":2,"10":3,"2":4,"mango":{"z":1,"a":2}}'),)
+    tools = (
+        Tool(
+            name="gwp005_@",
+            result='"content":[],"structuredContent":{"zebra":1,"apple":2,"10":3,"2":4,"mango":{"z":1,"a":2}}',
+        ),
+    )
     pointers = ("/structuredContent",)
     as_written = True

@@ -24,5 +24,9 @@ class EmptyValuesVanish(FidelityCheck):
 
     code = "GWP-012"
     spec = "server/tools#tool-result"
-    tools = (Tool(name="gwp012_@", result='"content":[],"structuredContent":{"text":"","list":[],"object":{},"":"empty name"}'),)
+    tools = (
+        Tool(
+            name="gwp012_@", result='"content":[],"structuredContent":{"text":"","list":[],"object":{},"":"empty name"}'
+        ),
+    )
     pointers = ("/structuredContent",)

@@ -25,5 +25,11 @@ class TextChanges(FidelityCheck):
 
     code = "GWP-013"
     spec = "server/tools#tool-result"
-    tools = (Tool(name="gwp013_@", result='"content":[],"structuredContent":{"text":"caf\\u00e9 e\\u0301 \\ud83d\\ude00 \\u2028 \\u0000 \\u001b \\/ \u4e16\u754c"}'),)
+    tools = (
+        Tool(
+            name="gwp013_@",
+            result='"content":[],"structuredContent":{"text":"caf\\u00e9'
+            'e\\u0301 \\ud83d\\ude00 \\u2028 \\u0000 \\u001b \\/ \u4e16\u754c"}',
+        ),
+    )
     pointers = ("/structuredContent",)

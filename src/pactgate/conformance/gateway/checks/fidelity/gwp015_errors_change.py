@@ -25,6 +25,11 @@ class ErrorsChange(FidelityCheck):
 
     code = "GWP-015"
     spec = "basic/index#responses"
-    tools = (Tool(name="gwp015_@", error='{"code":-31999,"message":"gwp says no","data":{"reason":"gwp","n":9007199254740993}}'),)
+    tools = (
+        Tool(
+            name="gwp015_@",
+            error='{"code":-31999,"message":"gwp says no","data":{"reason":"gwp","n":9007199254740993}}',
+        ),
+    )
     member = "error"
     pointers = ("/code", "/data")

@@ -24,5 +24,10 @@ class AnnotationsChange(DefinitionCheck):
 
     code = "GWP-018"
     spec = "schema#toolannotations"
-    tools = (Tool(name="gwp018_@", members='"inputSchema":{"type":"object"},"annotations":{"title":"T","readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false,"x-gwp":1}'),)
+    tools = (
+        Tool(
+            name="gwp018_@",
+            members='"inputSchema":{"type":"object"},"annotations":{"title":"T","readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false,"x-gwp":1}',
+        ),
+    )
     pointers = ("/annotations",)

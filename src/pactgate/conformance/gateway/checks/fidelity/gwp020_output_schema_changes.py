@@ -24,5 +24,10 @@ class OutputSchemaChanges(DefinitionCheck):
 
     code = "GWP-020"
     spec = "server/tools#output-schema"
-    tools = (Tool(name="gwp020_@", members='"inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"rows":{"type":"array","items":{"type":"object","properties":{"id":{"type":"integer","minimum":1}}},"maxItems":5}},"required":["rows"]}'),)
+    tools = (
+        Tool(
+            name="gwp020_@",
+            members='"inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"rows":{"type":"array","items":{"type":"object","properties":{"id":{"type":"integer","minimum":1}}},"maxItems":5}},"required":["rows"]}',
+        ),
+    )
     pointers = ("/outputSchema",)

@@ -24,5 +24,10 @@ class TitlesAndIconsVanish(DefinitionCheck):
 
     code = "GWP-021"
     spec = "server/tools#tool"
-    tools = (Tool(name="gwp021_@", members='"title":"A title","description":"One line.\\nAnother: caf\\u00e9.","icons":[{"src":"https://example.com/i.png","mimeType":"image/png","sizes":["48x48"]}],"inputSchema":{"type":"object"}'),)
+    tools = (
+        Tool(
+            name="gwp021_@",
+            members='"title":"A title","description":"One line.\\nAnother: caf\\u00e9.","icons":[{"src":"https://example.com/i.png","mimeType":"image/png","sizes":["48x48"]}],"inputSchema":{"type":"object"}',
+        ),
+    )
     pointers = ("/title", "/description", "/icons")

@@ -24,5 +24,10 @@ class DefinitionMetaVanishes(DefinitionCheck):
 
     code = "GWP-022"
     spec = "basic/index#meta"
-    tools = (Tool(name="gwp022_@", members='"inputSchema":{"type":"object"},"_meta":{"example.com/ui":{"resource":"ui://x","n":1}}'),)
+    tools = (
+        Tool(
+            name="gwp022_@",
+            members='"inputSchema":{"type":"object"},"_meta":{"example.com/ui":{"resource":"ui://x","n":1}}',
+        ),
+    )
     pointers = ("/_meta/example.com~1ui",)

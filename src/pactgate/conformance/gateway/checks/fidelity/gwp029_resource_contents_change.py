@@ -49,4 +49,6 @@ class ResourceContentsChange(FidelityCheck):
             if lab.gateway.find(route, "resources/list", self.resources[0].uri) is None:
                 raise NotApplicableError("It lists no resource of a server.")
             label = named(self.resources[0].uri, route.server)
-            await client.request(lab.record_on(route), "resources/read", f'"uri":{json.dumps(uri)}', name=uri, label=label)
+            await client.request(
+                lab.record_on(route), "resources/read", f'"uri":{json.dumps(uri)}', name=uri, label=label
+            )

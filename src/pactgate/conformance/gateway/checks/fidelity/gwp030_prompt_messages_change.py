@@ -42,4 +42,6 @@ class PromptMessagesChange(FidelityCheck):
             if lab.gateway.find(route, "prompts/list", self.prompts[0].name) is None:
                 raise NotApplicableError("It lists no prompt of a server.")
             label = named(self.prompts[0].name, route.server)
-            await client.request(lab.record_on(route), "prompts/get", f'"name":{json.dumps(name)}', name=name, label=label)
+            await client.request(
+                lab.record_on(route), "prompts/get", f'"name":{json.dumps(name)}', name=name, label=label
+            )

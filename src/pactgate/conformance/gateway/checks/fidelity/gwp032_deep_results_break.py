@@ -24,5 +24,10 @@ class DeepResultsBreak(FidelityCheck):
 
     code = "GWP-032"
     spec = "server/tools#tool-result"
-    tools = (Tool(name="gwp032_@", result='"content":[],"structuredContent":{"deep":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}'),)
+    tools = (
+        Tool(
+            name="gwp032_@",
+            result='"content":[],"structuredContent":{"deep":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}',
+        ),
+    )
     pointers = ("/structuredContent",)

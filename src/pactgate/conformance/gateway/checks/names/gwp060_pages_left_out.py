@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.listed import names_in
-from pactgate.conformance.gateway.under_test import is_named, read_list
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.checks.names.listed import names_in
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.under_test import is_named, read_list
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -45,4 +45,6 @@ class PagesLeftOut(Check):
             wanted = [f"gwp060{part}_pg" for part in "abcdefgh"]
             missing = [name for name in wanted if not any(is_named(shown, name) for shown in listed)]
             if missing:
-                yield self.evidence(index, "/result/tools", f"{route}: {len(missing)} of 8 are missing: {', '.join(missing)}")
+                yield self.evidence(
+                    index, "/result/tools", f"{route}: {len(missing)} of 8 are missing: {', '.join(missing)}"
+                )

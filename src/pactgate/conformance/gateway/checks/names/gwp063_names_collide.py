@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.listed import names_in
-from pactgate.conformance.gateway.under_test import read_list
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.checks.names.listed import names_in
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.under_test import read_list
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.under_test import is_named
 from pactgate.conformance.gateway.check import Check, Family, plain_value
-from pactgate.conformance.gateway.script import Tool
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, Side
+from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.under_test import is_named
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -33,6 +33,7 @@ class CollidingToolsLost(Check):
     spec = "server/tools#tool-names"
     family = Family.NAMES
     level = RequirementLevel.SHOULD
+    needs_gateway = True
     tools = (Tool(name="gwp064same"),)
 
     async def play(self, lab: Lab) -> None:
@@ -44,7 +45,9 @@ class CollidingToolsLost(Check):
                 if is_named(name, "gwp064same"):
                     await client.call(lab.record_on(route), name, label="same")
             for server in lab.connected(self, route.era):
-                await client.call(lab.record_on(route), lab.exposed(server, "gwpready_@"), label=f"there {server.server}")
+                await client.call(
+                    lab.record_on(route), lab.exposed(server, "gwpready_@"), label=f"there {server.server}"
+                )
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for era in dict.fromkeys(exchange.route.era for exchange in recording.exchanges("same")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
@@ -29,10 +30,13 @@ class BadCursorAccepted(Check):
     spec = "server/utilities/pagination#error-handling"
     family = Family.NAMES
     level = RequirementLevel.SHOULD
+
     async def play(self, lab: Lab) -> None:
         for route in lab.addresses(self):
             client = await lab.client(route)
-            await client.request(lab.record_on(route), "tools/list", '"cursor":"gwp-nobody-gave-this-out"', label="cursor")
+            await client.request(
+                lab.record_on(route), "tools/list", '"cursor":"gwp-nobody-gave-this-out"', label="cursor"
+            )
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges("cursor"):
@@ -40,4 +44,6 @@ class BadCursorAccepted(Check):
             code = error.get("code") if isinstance(error, dict) else None
             if code != -32602:
                 instead = "no error" if code is None else f"the code {code}"
-                yield self.evidence(exchange.index, "/error/code", f"{exchange.route.era} client: it answers with {instead}")
+                yield self.evidence(
+                    exchange.index, "/error/code", f"{exchange.route.era} client: it answers with {instead}"
+                )

@@ -13,7 +13,7 @@ from pactgate.conformance.rule import Evidence
 
 async def play_pairing(check: Check, lab: Lab) -> None:
     """Call the first tool of every server that is behind the gateway. A route that is not there is recorded as missing."""
-    if check.bridges:
+    if check.needs_gateway:
         lab.require_gateway()
     servers = [server for server in check.servers if lab.has(server)]
     if not servers:
@@ -32,8 +32,8 @@ def judge_pairing(check: Check, recording: CheckRecording) -> Iterator[Evidence]
     for exchange in recording.exchanges():
         response = exchange.response
         result = plain_value(response).get("result")
-        content = result.get("content") if isinstance(result, dict) else None
-        if not isinstance(content, list) or result.get("isError"):
+        members = result if isinstance(result, dict) else {}
+        if not isinstance(members.get("content"), list) or members.get("isError"):
             why = response.label if response is not None and not response.data else "the call has no result"
             yield check.evidence(exchange.index, "/result", f"{exchange.route}: {why}")
         elif not recording.at_server(exchange.route.server, exchange.request.label, is_sent=False):
