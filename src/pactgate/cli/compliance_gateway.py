@@ -34,7 +34,7 @@ Examples:
 Exit codes: 0 passed, 1 findings, 2 wrong invocation or nothing could be played.
 """
 _FORMATS: Final = ("text", "json", "junit", "sarif", "markdown", "github", "svg")
-_DIALECTS: Final = (
+DIALECT_NAMES: Final = (
     *("common", "pactgate", "fastmcp", "1mcp", "litellm", "agentgateway", "docker", "contextforge", "mcp-proxy"),
     *("supergateway", "direct"),
 )
@@ -48,7 +48,7 @@ _DIALECTS: Final = (
 @click.option(
     "--for",
     "dialect",
-    type=click.Choice(_DIALECTS),
+    type=click.Choice(DIALECT_NAMES),
     default="common",
     help="What the gateway's configuration looks like.",
 )

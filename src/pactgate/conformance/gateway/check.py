@@ -9,15 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from pactgate.conformance.gateway.exact_json import MISSING, at, differences, parse, shown
+from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, Exchange, Frame, Side
-from pactgate.conformance.gateway.script import Prompt, Resource, Tool, named
+from pactgate.conformance.gateway.script import Scenario, named
 from pactgate.conformance.rule import Evidence, RequirementLevel, Rule
-
-if TYPE_CHECKING:
-    from pactgate.conformance.gateway.lab import Lab
 
 PROFILE_VERSION: Final = "0.1"
 """Scores of one version can be compared. It changes with the checks."""
@@ -40,22 +38,11 @@ class Family(StrEnum):
     TRACING = "tracing and auth"
 
 
-class NotApplicableError(Exception):
-    """Raised by `play`: this gateway can't be asked. The message is the reason."""
-
-
-class Check(Rule):
+class Check(Rule, Scenario):
     """What all checks have. A check whose level is ADVICE rests on what clients rely on."""
 
     family: ClassVar[Family]
     level: ClassVar[RequirementLevel] = RequirementLevel.ADVICE
-    servers: ClassVar[tuple[str, ...]] = ("lh", "mh", "dh", "ls", "ms")
-    """The servers that offer what the check brings, and that its routes lead to (`lab.SERVERS`)."""
-    eras: ClassVar[tuple[str, ...]] = ("legacy", "modern")
-    """The eras of the clients of its routes."""
-    tools: ClassVar[tuple[Tool, ...]] = ()
-    prompts: ClassVar[tuple[Prompt, ...]] = ()
-    resources: ClassVar[tuple[Resource, ...]] = ()
     needs_gateway: ClassVar[bool] = False
     """Whether there is nothing to ask without a gateway between: two eras don't meet, and lists are those of one server."""
     runs_alone: ClassVar[bool] = False
@@ -67,11 +54,10 @@ class Check(Rule):
 
     async def play(self, lab: Lab) -> None:
         """Send what is to be judged. Raises NotApplicableError where this gateway can't be asked."""
-        raise NotImplementedError
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         """Every place that is wrong."""
-        raise NotImplementedError
+        return iter(())
 
     def evidence(self, index: int, pointer: str, message: str, level: RequirementLevel | None = None) -> Evidence:
         return Evidence(exchange=index, pointer=pointer, message=message, level=level or self.level)

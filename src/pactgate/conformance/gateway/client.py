@@ -151,7 +151,7 @@ class ScriptedClient:
         """Send these bytes; every message that comes in answer, as it comes. A failure of the connection is a message without data."""
         own: dict[str, str | None] = {}
         if self.era == "modern":
-            own = {"Mcp-Method": method} | ({"Mcp-Name": name} if name is not None else {})
+            own = {"Mcp-Method": method, "Mcp-Name": name}
         if method != "initialize":
             own["MCP-Protocol-Version"] = self.version
         exchange = f"{self.name}-{next(_names)}"

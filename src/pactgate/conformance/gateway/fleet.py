@@ -15,8 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from pactgate.conformance.gateway.check import Check
-from pactgate.conformance.gateway.script import Prompt, Resource, ServerScript, Tool
+from pactgate.conformance.gateway.script import Prompt, Resource, Scenario, ServerScript, Tool
 from pactgate.conformance.gateway.server_log import ServerLogs
 
 _START_S: Final = 20.0
@@ -52,7 +51,7 @@ class FleetError(Exception):
 class Fleet:
     """The servers with these tags, offering what these checks bring."""
 
-    def __init__(self, folder: Path, checks: Collection[type[Check]], tags: Iterable[str]) -> None:
+    def __init__(self, folder: Path, checks: Collection[type[Scenario]], tags: Iterable[str]) -> None:
         self.folder = folder
         self.tags = tuple(tags)
         self.logs = ServerLogs(folder)
@@ -112,7 +111,7 @@ class Fleet:
         return self.folder / f"script.{tag}.json"
 
 
-def script_of(tag: str, checks: Collection[type[Check]], record: str) -> ServerScript:
+def script_of(tag: str, checks: Collection[type[Scenario]], record: str) -> ServerScript:
     """What one server offers: the tool by which it is seen, and what the checks bring for it."""
     return ServerScript(
         tag=tag,
@@ -125,5 +124,5 @@ def script_of(tag: str, checks: Collection[type[Check]], record: str) -> ServerS
     )
 
 
-def _is_on(tag: str, check: type[Check], entry: Tool | Prompt | Resource) -> bool:
+def _is_on(tag: str, check: type[Scenario], entry: Tool | Prompt | Resource) -> bool:
     return tag in (entry.servers or check.servers)

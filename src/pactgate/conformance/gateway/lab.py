@@ -12,16 +12,19 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from pactgate.conformance.gateway.check import Check, NotApplicableError
 from pactgate.conformance.gateway.client import ClientError, ScriptedClient
 from pactgate.conformance.gateway.fleet import READY, SERVERS
 from pactgate.conformance.gateway.recording import Frame, Route, Side
-from pactgate.conformance.gateway.script import Tool, named
+from pactgate.conformance.gateway.script import Scenario, Tool, named
 from pactgate.conformance.gateway.server_log import ServerLogs
 from pactgate.conformance.gateway.under_test import GatewayUnderTest
 
 _MAX_FRAMES: Final = 20_000
 _POLL_S: Final = 0.05
+
+
+class NotApplicableError(Exception):
+    """This gateway can't be asked. The message is the reason."""
 
 
 class Lab:
@@ -34,7 +37,7 @@ class Lab:
         self._why_not = why_not
         self._own: list[ScriptedClient] = []
 
-    def routes(self, check: Check) -> list[Route]:
+    def routes(self, check: Scenario) -> list[Route]:
         """The routes that the gateway offers this check, at least one. Raises NotApplicableError with the reason."""
         found = [
             route
@@ -66,12 +69,12 @@ class Lab:
             if not self.has(server):
                 raise NotApplicableError(f"It needs {SERVERS[server].id}: {self._why_not.get(server, 'not started')}.")
 
-    def addresses(self, check: Check) -> list[Route]:
+    def addresses(self, check: Scenario) -> list[Route]:
         """One route for each address and era, for what is the same whatever server it is about."""
         found = {(route.era, self.gateway.urls[route.server]): route for route in reversed(self.routes(check))}
         return [*reversed(found.values())]
 
-    def connected(self, check: Check, era: str) -> list[Route]:
+    def connected(self, check: Scenario, era: str) -> list[Route]:
         """The routes of one client to all servers of the check."""
         return [route for route in self.routes(check) if route.era == era]
 

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from pactgate.conformance.gateway.check import PROFILE_VERSION, Check, NotApplicableError
-from pactgate.conformance.gateway.lab import Lab
+from pactgate.conformance.gateway.check import PROFILE_VERSION, Check
+from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording, RunRecording
 from pactgate.conformance.gateway.server_log import ServerLogs
 from pactgate.conformance.gateway.under_test import GatewayUnderTest

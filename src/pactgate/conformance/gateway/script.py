@@ -6,6 +6,8 @@ know a check.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from msgspec import Struct
 
 OK = '"content":[{"type":"text","text":"ok"}]'
@@ -73,6 +75,18 @@ class ServerScript(Struct, frozen=True):
     resources: tuple[Resource, ...] = ()
     page_size: int = 0
     lifetime_s: float = 600.0
+
+
+class Scenario:
+    """What a check asks of the servers, and the routes that it is about."""
+
+    servers: ClassVar[tuple[str, ...]] = ("lh", "mh", "dh", "ls", "ms")
+    """The servers that offer what the check brings, and that its routes lead to (`fleet.SERVERS`)."""
+    eras: ClassVar[tuple[str, ...]] = ("legacy", "modern")
+    """The eras of the clients of its routes."""
+    tools: ClassVar[tuple[Tool, ...]] = ()
+    prompts: ClassVar[tuple[Prompt, ...]] = ()
+    resources: ClassVar[tuple[Resource, ...]] = ()
 
 
 def named(name: str, tag: str) -> str:

@@ -226,9 +226,10 @@ class ScriptedServer:
                 return None
             return self._result(call, f'"inputRequests":{{"q":{request}}},"requestState":"s"', kind="input_required")
         asked = f"ask-{self.next_id()}"
-        self._asked[asked] = threading.Event()
+        answered = self._asked[asked] = threading.Event()
         call.send(f'{{"jsonrpc":"2.0","id":"{asked}",{request[1:]}')
-        self._asked.pop(asked).wait(_ASK_S)
+        answered.wait(_ASK_S)
+        del self._asked[asked]
         return None
 
     def _answered(self, message: Any) -> None:

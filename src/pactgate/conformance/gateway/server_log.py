@@ -41,6 +41,9 @@ class ServerLog:
                 self._file.write(line + "\n")
                 self._file.flush()
 
+    def close(self) -> None:
+        self._file.close()
+
 
 class ServerLogs:
     """Reads the records of all servers in a folder; each call continues where the last one ended."""

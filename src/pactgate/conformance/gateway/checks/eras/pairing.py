@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, NotApplicableError, plain_value
-from pactgate.conformance.gateway.lab import Lab
+from pactgate.conformance.gateway.check import Check, plain_value
+from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording, Route
 from pactgate.conformance.gateway.script import named
 from pactgate.conformance.rule import Evidence

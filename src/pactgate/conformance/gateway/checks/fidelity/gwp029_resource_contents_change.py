@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from pactgate.conformance.gateway.check import FidelityCheck, NotApplicableError
-from pactgate.conformance.gateway.lab import Lab
+from pactgate.conformance.gateway.check import FidelityCheck
+from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.script import Resource, named
 
 

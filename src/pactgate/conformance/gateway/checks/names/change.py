@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Iterator
 from typing import Final
 
-from pactgate.conformance.gateway.check import Check, NotApplicableError, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.checks.names.listed import names_in
-from pactgate.conformance.gateway.lab import Lab
+from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.under_test import is_named, read_list
 from pactgate.conformance.rule import Evidence
