@@ -7,6 +7,7 @@ imported when it runs. Must not: decide whether a check passed.
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -156,8 +157,16 @@ def _played(plan: RunPlan) -> RunRecording:
     def announce(config: Path, written: str) -> None:
         print(f"Start the gateway with this configuration ({config}):\n\n{written}\n", file=sys.stderr, flush=True)
 
+    async def until_ended() -> RunRecording:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await run(plan, tell, announce)
+
     with terminal.spinner("starting") as tell:
         try:
-            return asyncio.run(run(plan, tell, announce))
+            return asyncio.run(until_ended())
+        except asyncio.CancelledError:
+            raise CommandError("The run was ended by SIGTERM; nothing is left of it.") from None
         except (FleetError, StartError, UnreachableError, ClientError) as problem:
             raise CommandError(str(problem)) from None
