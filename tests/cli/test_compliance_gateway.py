@@ -41,6 +41,7 @@ def test_a_wrong_invocation_ends_with_two(tmp_path: Path) -> None:
     assert run(tmp_path, "compliance", "gateway").returncode == 2
     assert run(tmp_path, "compliance", "gateway", "--only", "GWP-999", "--for", "direct").returncode == 2
     assert run(tmp_path, "compliance", "gateway", "--url", "http://127.0.0.1:1/mcp", "--from", "x").returncode == 2
+    assert run(tmp_path, "compliance", "gateway", "--for", "direct", "--servers", "x").returncode == 2
     assert run(tmp_path, "compliance", "gateway", "--start", "there-is-no-such-program").returncode == 2
 
 

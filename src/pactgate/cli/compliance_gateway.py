@@ -57,6 +57,9 @@ DIALECT_NAMES: Final = (
 @click.option("--name", default="", help="Name and version of the gateway in the report. Default: what it says itself.")
 @click.option("--only", metavar="CODE|FAMILY,...", help="Play only these checks.")
 @click.option(
+    "--servers", metavar="ID,...", default="", help="Start only these servers, for a gateway that one of them breaks."
+)
+@click.option(
     "--wait",
     "wait_s",
     metavar="SECONDS",
@@ -82,6 +85,7 @@ def gateway(
     headers: tuple[str, ...],
     name: str,
     only: str | None,
+    servers: str,
     wait_s: float,
     form: str,
     fail_on: str,
@@ -115,7 +119,7 @@ def gateway(
             raise CommandError(str(problem)) from None
     else:
         identity = dict(map(header, headers))
-        run = _played(RunPlan(checks, dialect, url, start, name, identity, wait_s))
+        run = _played(RunPlan(checks, dialect, url, start, name, identity, wait_s, _ids(servers)))
     if output is not None:
         recording.save(run, Path(output))
     report = judge(run, fail_on=RequirementLevel(fail_on))
@@ -140,6 +144,16 @@ def _selected(only: str | None) -> list[type[Check]]:
             f"There is no check or family {unknown[0]!r}.", f"Families: {families}. --list shows the checks."
         )
     return [check for check in CHECKS if check.code.lower() in words or _short(check.family) in words]
+
+
+def _ids(servers: str) -> list[str]:
+    from pactgate.conformance.gateway.fleet import SERVERS
+
+    ids = [word.strip() for word in servers.split(",") if word.strip()]
+    known = [kind.id for kind in SERVERS.values()]
+    if unknown := [id_ for id_ in ids if id_ not in known]:
+        raise CommandError(f"There is no server {unknown[0]!r}.", f"Servers: {', '.join(known)}.")
+    return ids
 
 
 def _short(family: str) -> str:

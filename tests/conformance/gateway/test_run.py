@@ -29,3 +29,10 @@ async def test_a_gateway_that_ends_instead_of_listening_ends_the_run() -> None:
     plan = RunPlan(checks=CHECKS[:1], start=f"{sys.executable} -c 1")
     with pytest.raises(StartError):
         await run(plan, lambda text: None, lambda path, text: None)
+
+
+async def test_servers_that_are_left_out_are_a_reason_and_no_failure() -> None:
+    checks = [check for check in CHECKS if check.code in ("GWP-001", "GWP-031")]
+    plan = RunPlan(checks=checks, dialect="direct", servers=("legacyhttp",))
+    recordings = (await run(plan, lambda text: None, lambda path, text: None)).checks
+    assert [recording.not_applicable == "" for recording in recordings] == [True, False]

@@ -34,12 +34,15 @@ class RunPlan(Struct, frozen=True):
     name: str = ""
     identity: Mapping[str, str] = {}
     wait_s: float = 60.0
+    servers: Sequence[str] = ()
+    """The ids of the servers to start; empty: all that the gateway can carry."""
 
 
 async def run(plan: RunPlan, tell: Callable[[str], None], announce: Callable[[Path, str], None]) -> RunRecording:
     """Raises FleetError, StartError or UnreachableError when nothing could be played."""
     dialect = DIALECTS[plan.dialect]
-    tags = [tag for tag in SERVERS if dialect.carries is None or tag in dialect.carries]
+    left_out = {tag: why for tag in SERVERS if (why := _why_not(plan, dialect, tag))}
+    tags = [tag for tag in SERVERS if tag not in left_out]
     with tempfile.TemporaryDirectory(prefix="pactgate-profile-") as name:
         folder = Path(name)
         fleet, process = Fleet(folder, plan.checks, tags), GatewayProcess(folder / "gateway.log")
@@ -51,13 +54,19 @@ async def run(plan: RunPlan, tell: Callable[[str], None], announce: Callable[[Pa
             urls = fleet.urls if dialect.name == "direct" else dict.fromkeys(tags, url)
             gateway = GatewayUnderTest(urls, plan.identity, is_direct=dialect.name == "direct")
             await _wait(gateway, process, plan.wait_s, tell)
-            why_not = dict.fromkeys(SERVERS.keys() - set(tags), dialect.why)
-            return await play(gateway, fleet.logs, plan.checks, why_not, tell, name=plan.name)
+            return await play(gateway, fleet.logs, plan.checks, left_out, tell, name=plan.name)
         finally:
             if gateway is not None:
                 await gateway.close()
             await process.close()
             await fleet.close()
+
+
+def _why_not(plan: RunPlan, dialect: Dialect, tag: str) -> str:
+    """Why a server is not behind the gateway; empty where it is."""
+    if dialect.carries is not None and tag not in dialect.carries:
+        return dialect.why
+    return f"{SERVERS[tag].id} is not among --servers" if plan.servers and SERVERS[tag].id not in plan.servers else ""
 
 
 async def _start(

@@ -86,6 +86,7 @@ class GatewayUnderTest:
                     self.listings[era, url] = await self._listing(era, url)
                 except ClientError as problem:
                     reasons.append(str(problem))
+            self.refusals.pop(era, None)
             if not any(key[0] == era for key in self.listings):
                 self.refusals[era] = reasons[0] if reasons else "nothing to connect to"
 
