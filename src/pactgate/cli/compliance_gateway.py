@@ -57,6 +57,9 @@ DIALECT_NAMES: Final = (
 @click.option("--name", default="", help="Name and version of the gateway in the report. Default: what it says itself.")
 @click.option("--only", metavar="CODE|FAMILY,...", help="Play only these checks.")
 @click.option(
+    "--era", type=click.Choice(["both", "legacy", "modern"]), default="both", help="Eras of the scripted clients."
+)
+@click.option(
     "--servers", metavar="ID,...", default="", help="Start only these servers, for a gateway that one of them breaks."
 )
 @click.option(
@@ -85,6 +88,7 @@ def gateway(
     headers: tuple[str, ...],
     name: str,
     only: str | None,
+    era: str,
     servers: str,
     wait_s: float,
     form: str,
@@ -119,7 +123,8 @@ def gateway(
             raise CommandError(str(problem)) from None
     else:
         identity = dict(map(header, headers))
-        run = _played(RunPlan(checks, dialect, url, start, name, identity, wait_s, _ids(servers)))
+        plan = RunPlan(checks, dialect, url, start, name, identity, wait_s, "" if era == "both" else era, _ids(servers))
+        run = _played(plan)
     if output is not None:
         recording.save(run, Path(output))
     report = judge(run, fail_on=RequirementLevel(fail_on))

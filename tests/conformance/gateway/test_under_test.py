@@ -29,6 +29,7 @@ async def test_all_pages_are_read_and_an_era_that_is_refused_is_known_with_the_r
     fleet = Fleet(tmp_path, [Paged], ("pg", "lh"))
     await fleet.start()
     gateway = GatewayUnderTest(fleet.urls, is_direct=True)
+    of_one_era = GatewayUnderTest({"pg": fleet.urls["pg"]}, era="modern")
     only_legacy = GatewayUnderTest({"lh": fleet.urls["lh"]})
     try:
         await gateway.wait(10, lambda text: None)
@@ -36,10 +37,13 @@ async def test_all_pages_are_read_and_an_era_that_is_refused_is_known_with_the_r
         assert gateway.find(Route("modern", "lh"), "tools/list", "gwpready_@") is None
         assert gateway.implementation() == "gwp-pg 1"
         await only_legacy.survey()
+        await of_one_era.wait(10, lambda text: None)
+        assert {era for era, _ in of_one_era.listings} == {"modern"}
         assert list(only_legacy.refusals) == ["modern"]
     finally:
         await gateway.close()
         await only_legacy.close()
+        await of_one_era.close()
         await fleet.close()
 
 

@@ -10,7 +10,7 @@ import itertools
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final
 
 from pactgate.conformance.gateway.recording import Frame, Side
@@ -23,6 +23,7 @@ from pactgate.upstreams.http.response import HttpResponse
 
 MAX_BYTES: Final = 32 * 1024 * 1024
 REQUEST_S: Final = 20.0
+_OPEN_S: Final = 5.0
 _PREFIX: Final = "io.modelcontextprotocol/"
 _names = itertools.count(1)
 
@@ -147,6 +148,7 @@ class ScriptedClient:
         headers: Headers | None = None,
         timeout_s: float = REQUEST_S,
         verb: str = "POST",
+        opened: asyncio.Event | None = None,
     ) -> AsyncGenerator[Frame]:
         """Send these bytes; every message that comes in answer, as it comes. A failure of the connection is a message without data."""
         own: dict[str, str | None] = {}
@@ -167,6 +169,8 @@ class ScriptedClient:
                     data.encode("utf-8", "surrogateescape"),
                     max_body_bytes=MAX_BYTES,
                 )
+                if opened is not None:
+                    opened.set()
                 if method == "initialize":
                     self._session = response.header(b"mcp-session-id") or None
                 async for text in _messages(response):
@@ -183,14 +187,17 @@ class ScriptedClient:
     async def listening(self, record: Record) -> AsyncIterator[asyncio.Queue[Frame]]:
         """The stream of notifications about lists: the GET stream of a session, or `subscriptions/listen`."""
         queue: asyncio.Queue[Frame] = asyncio.Queue(1000)
-        task = asyncio.create_task(self._listen(record, queue))
+        opened = asyncio.Event()
+        task = asyncio.create_task(self._listen(record, queue, opened))
         try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(opened.wait(), _OPEN_S)
             yield queue
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _listen(self, record: Record, queue: asyncio.Queue[Frame]) -> None:
+    async def _listen(self, record: Record, queue: asyncio.Queue[Frame], opened: asyncio.Event) -> None:
         data, verb = "", "GET"
         if self.era == "modern":
             meta = f'"{_PREFIX}protocolVersion":"{self.version}","{_PREFIX}clientCapabilities":{self._capabilities}'
@@ -199,7 +206,14 @@ class ScriptedClient:
             verb = "POST"
         headers: Headers = {} if verb == "POST" else {"Accept": "text/event-stream", "Content-Type": None}
         async for frame in self.send(
-            record, data, "subscriptions/listen", label="listen", headers=headers, timeout_s=60, verb=verb
+            record,
+            data,
+            "subscriptions/listen",
+            label="listen",
+            headers=headers,
+            timeout_s=60,
+            verb=verb,
+            opened=opened,
         ):
             await queue.put(frame)
 

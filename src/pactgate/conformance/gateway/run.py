@@ -34,6 +34,8 @@ class RunPlan(Struct, frozen=True):
     name: str = ""
     identity: Mapping[str, str] = {}
     wait_s: float = 60.0
+    era: str = ""
+    """Clients of this era only; empty: of both."""
     servers: Sequence[str] = ()
     """The ids of the servers to start; empty: all that the gateway can carry."""
 
@@ -52,7 +54,7 @@ async def run(plan: RunPlan, tell: Callable[[str], None], announce: Callable[[Pa
             await fleet.start()
             url = await _start(plan, dialect, fleet, process, announce)
             urls = fleet.urls if dialect.name == "direct" else dict.fromkeys(tags, url)
-            gateway = GatewayUnderTest(urls, plan.identity, is_direct=dialect.name == "direct")
+            gateway = GatewayUnderTest(urls, plan.identity, is_direct=dialect.name == "direct", era=plan.era)
             await _wait(gateway, process, plan.wait_s, tell)
             return await play(gateway, fleet.logs, plan.checks, left_out, tell, name=plan.name)
         finally:

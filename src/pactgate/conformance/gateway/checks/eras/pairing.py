@@ -16,7 +16,7 @@ async def play_pairing(check: Check, lab: Lab) -> None:
     if check.needs_gateway:
         lab.require_gateway()
     servers = [server for server in check.servers if lab.has(server)]
-    if not servers:
+    if not servers or check.eras[0] not in lab.gateway.eras:
         raise NotApplicableError(lab.reason(check.eras, check.servers))
     for server in servers:
         route = Route(check.eras[0], server)

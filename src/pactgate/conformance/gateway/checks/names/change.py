@@ -14,7 +14,7 @@ from pactgate.conformance.gateway.under_test import is_named, read_list
 from pactgate.conformance.rule import Evidence
 
 WAIT_S: Final = 5.0
-_OPEN_S: Final = 0.5
+_OPEN_S: Final = 0.3
 """A stream of a session has no first message: this long it is given to open."""
 CHANGED: Final = "notifications/tools/list_changed"
 
