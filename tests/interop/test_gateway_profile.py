@@ -23,7 +23,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(200)]
 HTTP = ("lh", "mh", "dh", "pg")
 DECIDED_OTHERWISE = {
     "GWP-015": "an error of a server for tools/call is a result with isError, so that the model sees it (D5)",
-    "GWP-014": "half a surrogate pair in a result is refused as unreadable",
 }
 _NGINX = """
 daemon off; master_process off; pid {folder}/nginx.pid; error_log stderr error;
