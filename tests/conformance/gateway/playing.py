@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Collection
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
+import pytest
+
+from pactgate.conformance.gateway import under_test
 from pactgate.conformance.gateway.check import Check
+from pactgate.conformance.gateway.checks.faults import neighbours
+from pactgate.conformance.gateway.checks.names import change
 from pactgate.conformance.gateway.dialects import DIALECTS
 from pactgate.conformance.gateway.fleet import Fleet
 from pactgate.conformance.gateway.gateway_process import GatewayProcess, free_port
@@ -51,7 +56,8 @@ class Playground:
 async def playground(folder: Path, checks: Collection[type[Check]], *, gateway: bool) -> AsyncIterator[Playground]:
     """Without a gateway, a proxy stands before each server; with ours, one before it, and one between it and a server."""
     async with AsyncExitStack() as stack:
-        fleet = Fleet(folder, checks, HTTP)
+        tags = (*HTTP, "ls") if gateway else HTTP
+        fleet = Fleet(folder, checks, tags)
         stack.push_async_callback(fleet.close)
         await fleet.start()
         proxies = [_proxy(stack, fleet.urls["lh"])]
@@ -67,7 +73,18 @@ async def playground(folder: Path, checks: Collection[type[Check]], *, gateway: 
         stack.push_async_callback(process.close)
         await process.start(OURS, {"config": str(config), "port": port})
         proxies.append(_proxy(stack, f"http://127.0.0.1:{port}/mcp"))
-        yield Playground(fleet, dict.fromkeys(HTTP, proxies[1].url), proxies, is_direct=False)
+        yield Playground(fleet, dict.fromkeys(tags, proxies[1].url), proxies, is_direct=False)
+
+
+@contextmanager
+def without_patience() -> Iterator[None]:
+    """Waits that are long for the sake of slow gateways are short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(change, "WAIT_S", 0.5)
+        patch.setattr(neighbours, "BACK_S", 3.0)
+        patch.setattr(neighbours, "FAULTY_S", 1.0)
+        patch.setattr(under_test, "REST_S", 0.3)
+        yield
 
 
 def _proxy(stack: AsyncExitStack, url: str) -> BreakingProxy:

@@ -7,6 +7,7 @@ nothing of others in it.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from pactgate.conformance.gateway.check import Check
 from pactgate.conformance.gateway.checks import CHECKS
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.results import judge_one
-from tests.conformance.gateway.playing import playground
+from tests.conformance.gateway.playing import playground, without_patience
 from tests.conformance.gateway.switches import SWITCHES
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -28,14 +29,14 @@ LONG = re.compile(r"((?:0123456789abcdef){1024})+")
 
 
 async def record(check: type[Check]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, without_patience():
         async with playground(Path(folder), [check], gateway=check.needs_gateway) as ground:
             for kind, switch in (("pass", None), ("fail", SWITCHES[check.code])):
                 recording = small(await ground.play(check, switch))
-                assert judge_one(check, recording).status.value == kind, (check.code, kind, recording)
+                assert judge_one(check, recording).status.value == kind, (check.code, kind, recording.error)
                 path = FIXTURES / check.code / f"{kind}.json"
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(msgspec.json.format(msgspec.json.encode(recording), indent=1) + b"\n")
+                path.write_text(json.dumps(msgspec.to_builtins(recording), indent=1) + "\n", encoding="ascii")
 
 
 def small(recording: CheckRecording) -> CheckRecording:

@@ -78,9 +78,11 @@ class Lab:
         """The routes of one client to all servers of the check."""
         return [route for route in self.routes(check) if route.era == era]
 
-    def require_gateway(self) -> None:
+    def require_gateway(
+        self, reason: str = "Without a gateway between, a client and a server of two eras don't meet."
+    ) -> None:
         if self.gateway.is_direct:
-            raise NotApplicableError("Without a gateway between, a client and a server of two eras don't meet.")
+            raise NotApplicableError(reason)
 
     @property
     def is_aggregate(self) -> bool:
