@@ -18,8 +18,10 @@ from pactgate.conformance.gateway.fleet import Fleet
 from pactgate.conformance.gateway.gateway_process import GatewayProcess, free_port
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.run import RunPlan, run
 from pactgate.conformance.gateway.runner import play_one
 from pactgate.conformance.gateway.under_test import GatewayUnderTest
+from tests.support import leaving_gateway
 from tests.support.breaking_proxy import BreakingProxy, Switch
 
 HTTP = ("lh", "mh", "dh", "pg")
@@ -74,6 +76,13 @@ async def playground(folder: Path, checks: Collection[type[Check]], *, gateway: 
         await process.start(OURS, {"config": str(config), "port": port})
         proxies.append(_proxy(stack, f"http://127.0.0.1:{port}/mcp"))
         yield Playground(fleet, dict.fromkeys(tags, proxies[1].url), proxies, is_direct=False)
+
+
+async def play_started(check: type[Check], *, leaves: bool) -> CheckRecording:
+    """One check of a gateway that the run starts and stops: ours, or one that leaves behind what it has started."""
+    start = f"{sys.executable} {leaving_gateway.__file__} {OURS}" if leaves else OURS
+    plan = RunPlan(checks=[check], dialect="pactgate", start=start)
+    return (await run(plan, lambda text: None, lambda path, text: None)).checks[0]
 
 
 @contextmanager

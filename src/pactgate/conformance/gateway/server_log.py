@@ -71,6 +71,10 @@ class ServerLogs:
             self.frames += map(_frame, data[:whole].splitlines())
         return self.frames
 
+    def processes(self, tag: str) -> list[int]:
+        """The process ids that a server had so far."""
+        return [int(path.name.rpartition(".")[2]) for path in self._folder.glob(f"record.{tag}.*")]
+
     def about(self, labels: Iterable[str]) -> list[Frame]:
         wanted = set(labels)
         return [frame for frame in self.refresh() if frame.label in wanted]
