@@ -33,12 +33,14 @@ from pactgate.config.sections.listen import ListenSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
+from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.fault_barrier import FaultBarrier, Listeners
 from pactgate.core.masking import Mask
 from pactgate.core.principal import Principal
 from pactgate.core.values import Caller
 from pactgate.inbound.call_stream import CallStreams
 from pactgate.inbound.console import Console
+from pactgate.inbound.console_captures import ConsoleCaptures
 from pactgate.inbound.console_sessions import ConsoleSessions
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
@@ -106,6 +108,7 @@ from pactgate.upstreams.process.child_reaper import ChildReaper
 
 if TYPE_CHECKING:
     from pactgate.telemetry.trace_export import TraceExport
+    from pactgate.upstreams.oauth.browser_sign_in import SignIns
 
 NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
@@ -239,6 +242,7 @@ class Gateway:
         )
         self.connections.on_catalog_changed = self._catalog_changed
         self._sign_in_watch: SignInWatch | None = None
+        self._sign_ins: SignIns | None = None
         if self._credentials is not None:
             self._sign_in_watch = SignInWatch(self._credentials.path, self._grants, self.connections)
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
@@ -388,7 +392,41 @@ class Gateway:
             listen=partial(self._listeners.add, "console"),
             unlisten=partial(self._listeners.remove, "console"),
         )
-        return Console(self._console_sessions, streams, self._emit)
+        captures = ConsoleCaptures(
+            self.config.capture.dir, lambda count, keeps: self.stories.latest(count, None, keeps)
+        )
+        return Console(
+            self._console_sessions,
+            streams,
+            captures,
+            self._emit,
+            sign_in=self._sign_in,
+            client_entries=self._client_entries,
+            needs_token=lambda: self._wants_token,
+        )
+
+    def _client_entries(self, address: str) -> list[dict[str, Any]]:
+        from pactgate.config.clients.shown_entries import shown_entries  # for the few who ask
+
+        return shown_entries(f"{address}/mcp", needs_token=self._wants_token)
+
+    @property
+    def _wants_token(self) -> bool:
+        return not self.config.allows_anonymous
+
+    async def _sign_in(self, server: str) -> str:
+        """Begin the sign-in of a person at a server, in the browser of this machine. Raises GatewayFailure."""
+        from pactgate.upstreams.oauth.browser_sign_in import SignIns  # for the few who press the button
+
+        if self._credentials is None or not self.config.is_loopback or server not in self.config.servers:
+            message = f"Sign in where the gateway runs: pactgate login {server}"
+            raise GatewayFailure(Kind.UNKNOWN_SERVER, message, server=server)
+        if self._sign_ins is None:
+            self._sign_ins = SignIns(self._credentials, self._sign_in_failed)
+        return await self._sign_ins.begin(self.config.servers[server])
+
+    def _sign_in_failed(self, server: str, reason: str) -> None:
+        self.server_logs.wrote(server, [f"sign-in: {reason}".encode()])
 
     @property
     def console_link(self) -> str | None:
@@ -467,6 +505,8 @@ class Gateway:
         await self._admission.close()
         await self.configuration.close()
         await self.bridge.close()
+        if self._sign_ins is not None:
+            await self._sign_ins.close()
         if self._sign_in_watch is not None:
             await self._sign_in_watch.close()
         await self.connections.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import click
 
@@ -19,22 +19,14 @@ from pactgate.config.model import Config
 from pactgate.core.context import AppliedRule
 from pactgate.core.principal import Principal, PrincipalKind
 from pactgate.core.values import Tool
-from pactgate.policy.permissions.rules import CallerKey, Denied, Grant, Permissions
+from pactgate.policy.permissions.matrix import Cell, cells_of, class_names
+from pactgate.policy.permissions.rules import Denied, Grant, Permissions
 from pactgate.policy.permissions.selection import Subject
 from pactgate.protocol.messages import encode_json
 
-_OTHERS: Final = "(others)"
 _STYLES: Final = {"yes": "green", "if": "yellow", "no": "red"}
 _GAINED: Final = (("no", "if"), ("no", "yes"), ("if", "yes"))
 _MEMBERS: Final = ("groups", "issuer", "key", "token", "client", "subject", "scopes", "roles")
-
-
-class Cell(NamedTuple):
-    """What one class has of one tool: `yes`, `no`, or `if` its arguments meet a condition; and the rules that say so."""
-
-    answer: str
-    rules: tuple[AppliedRule, ...]
-    conditions: tuple[str, ...] = ()
 
 
 def with_tools(function: Callable[..., int]) -> Callable[..., int]:
@@ -171,7 +163,8 @@ def compare(before: Config, after: Config, tools: Iterable[Tool]) -> list[dict[s
     names = dict.fromkeys((*class_names(before), *class_names(after)))
     known = list(tools)
     for name in names:
-        old, new = cells_of(before, name, known), cells_of(after, name, known)
+        old = cells_of(before, name, [_recategorised(tool, before) for tool in known])
+        new = cells_of(after, name, [_recategorised(tool, after) for tool in known])
         for tool in known:
             was, now = old[tool.full_name], new[tool.full_name]
             if (was.answer, was.conditions) == (now.answer, now.conditions):
@@ -189,42 +182,6 @@ def compare(before: Config, after: Config, tools: Iterable[Tool]) -> list[dict[s
                 }
             )
     return changes
-
-
-def class_names(settings: Config) -> list[str]:
-    """The classes, and one for the clients that are of none."""
-    has_rest = not any(one == type(one)() for one in settings.callers.values())
-    return [*settings.callers, *([_OTHERS] if has_rest else [])]
-
-
-def cells_of(settings: Config, name: str, tools: Iterable[Tool]) -> dict[str, Cell]:
-    """What a class has of each tool. For conditions on the client, it has the groups of its class and nothing else."""
-    if not settings.permissions:
-        return {tool.full_name: Cell("yes", ()) for tool in tools}
-    permissions = Permissions(settings)
-    one = settings.callers.get(name)
-    groups = frozenset(one.groups) if one is not None else frozenset[str]()
-    issuer = one.issuer or "" if one is not None else ""
-    facts = permissions.key_of(Principal("", kind=PrincipalKind.OAUTH, issuer=issuer, groups=groups)).facts
-    key = CallerKey(None if one is None else name, facts)
-    return {
-        tool.full_name: _cell(permissions.decide(key, Subject.of(_recategorised(tool, settings)))) for tool in tools
-    }
-
-
-def _cell(found: Grant | Denied) -> Cell:
-    if isinstance(found, Denied):
-        return Cell("no", () if found.rule is None else (found.applied,))
-    if found.reader is None and found.rule is not None:
-        return Cell("yes", (found.applied,))
-    rules = (*found.denies, *((found.rule,) if found.rule is not None else found.allows))
-    texts = (
-        f"{word} {one.source}"
-        for rule in rules
-        for word, one in (("when", rule.when), ("unless", rule.unless))
-        if one is not None
-    )
-    return Cell("if", tuple(rule.applied for rule in rules), tuple(texts))
 
 
 def _cell_facts(cell: Cell) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pactgate.core.principal import Principal
 from pactgate.core.values import ServerStatus
 from pactgate.inbound.call_filter import CallFilter, CallFilterError, filter_of, read_filter
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
-from pactgate.policy.access import sees_everything, shown_row
+from pactgate.policy.access import ALLOWED_FOR, sees_everything, shown_row
 from pactgate.protocol.messages import encode_json
 
 _HEAD: Final = JSON_HEAD + b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
@@ -194,7 +194,10 @@ class Admin:
     def _tools_for(self, admitted: Principal) -> list[dict[str, Any]]:
         tools: list[dict[str, Any]] = self._snapshot()["tools"]
         seen = self._seen_by(admitted)
-        return tools if seen is None else [row for row in tools if row["fullName"] in seen.tools]
+        if seen is None:
+            return tools
+        shown = [row for row in tools if row["fullName"] in seen.tools]
+        return [{name: fact for name, fact in row.items() if name != ALLOWED_FOR} for row in shown]
 
     def _seen_by(self, admitted: Principal) -> Seen | None:
         """What exists for a client; None for administrators, and where no permissions are configured."""

@@ -158,7 +158,10 @@ class CallStreams:
             reader.stream.write(_event(b"calls", facts))
 
     def _write_servers(self, reader: _Reader) -> None:
+        """What happened to each server is long, and read for one of them at a time."""
         rows = [shown_row(row, reader.principal.roles) for row in self._servers(reader.principal)]
+        for row in rows:
+            row.pop("history", None)
         reader.stream.write(_event(b"servers", {"servers": rows}))
 
     def _forget_closed(self) -> None:

@@ -17,7 +17,9 @@ from pactgate.catalog.surfaces import Surfaces
 from pactgate.config.model import Config
 from pactgate.core.values import Tool
 from pactgate.policy import contracts
+from pactgate.policy.access import ALLOWED_FOR
 from pactgate.policy.overload import Overload
+from pactgate.policy.permissions.matrix import cells_of, class_names
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import ResultCache
 from pactgate.policy.timeouts import ToolTimeout
@@ -163,12 +165,15 @@ class GatewaySnapshot:
         catalog, config = self._connections.unfiltered, self._config()
         if self._rows_of is None or self._rows_of[0] is not catalog or self._rows_of[1] is not config:
             self._rows_of = catalog, config
+            allowed = _allowed(config, catalog.listed_tools())
             self._rows = [
                 {
                     **_tool_row(tool, self._effects_level(tool)),
                     "timeoutMs": self._timeout_of(tool).ms,
                     "timeoutSource": self._timeout_of(tool).source,
                     "rateLimit": self._rates.facts_of(tool),
+                    "lock": self._connections.lock_state(tool),
+                    **allowed.get(tool.full_name, {}),
                 }
                 for tool in catalog.listed_tools()
             ]
@@ -192,6 +197,18 @@ class GatewaySnapshot:
         level = session.effects_level if session is not None else None
         declared = contracts.declared_level(tool)
         return level or (None if declared == contracts.UNKNOWN else declared)
+
+
+def _allowed(config: Config, tools: Iterable[Tool]) -> dict[str, dict[str, Any]]:
+    """For each tool which class of clients may call it (`yes`, `no`, `if`); nothing where every client may."""
+    if not config.permissions:
+        return {}
+    known = list(tools)
+    cells = {name: cells_of(config, name, known) for name in class_names(config)}
+    return {
+        tool.full_name: {ALLOWED_FOR: {name: row[tool.full_name].answer for name, row in cells.items()}}
+        for tool in known
+    }
 
 
 def _snake(name: str) -> str:
