@@ -11,16 +11,30 @@ const MAX_ITEMS = 200;
 
 export const toast = signal("");
 
-export function copy(text: string): void {
-  void navigator.clipboard.writeText(text).then(
-    () => (toast.value = "Copied."),
-    () => (toast.value = "The browser did not allow copying."),
-  );
-  setTimeout(() => (toast.value = ""), 2000);
+let toastTimer = 0;
+
+/** Say something for a moment, the longer the text the longer. */
+export function say(text: string): void {
+  toast.value = text;
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => (toast.value = ""), 1500 + text.length * 50);
 }
 
-export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
-  return <button type="button" class="small" onClick={() => copy(text)}>{label}</button>;
+export function copy(text: string): void {
+  void navigator.clipboard.writeText(text).then(() => say("Copied."), () => say("The browser did not allow copying."));
+}
+
+export function CopyButton({ text, label = "Copy" }: { text: string | (() => string); label?: string }) {
+  return <button type="button" class="small" onClick={() => copy(typeof text === "string" ? text : text())}>{label}</button>;
+}
+
+/** Save what is shown as a file. */
+export function save(name: string, value: unknown): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([JSON.stringify(value)], { type: "application/json" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 /** A long text, shown in part until somebody wants all of it. */
@@ -88,6 +102,11 @@ export function CallLink({ id, children }: { id: string; children?: ComponentChi
 export function clockTime(stamp: string): string {
   const at = new Date(stamp);
   return Number.isNaN(at.valueOf()) ? stamp : at.toLocaleTimeString(undefined, { hour12: false });
+}
+
+export function fullTime(stamp: string): string {
+  const at = new Date(stamp);
+  return Number.isNaN(at.valueOf()) ? stamp : at.toLocaleString(undefined, { hour12: false });
 }
 
 export function millis(ms: number): string {

@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 
 from pactgate.app import build
-from pactgate.cli.explain import GATE_TEXTS
+from pactgate.audit.gate_texts import GATE_TEXTS
 from pactgate.config.model import Config
 from pactgate.protocol.versions import LATEST_MODERN
 from tests.audit.logs import made

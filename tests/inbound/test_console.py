@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from pathlib import Path
+
 import pytest
 
 from pactgate.core.events import ConsoleOpened
+from pactgate.inbound.console_captures import ConsoleCaptures
 from pactgate.inbound.console_sessions import SESSION_PATH
 from tests.support.consoles import ADMIN, HOST, USER, serving_console
-from tests.support.facing import modern
+from tests.support.facing import modern, until
 from tests.support.raw_http import request
 
 API = ("/api/status", "/api/servers", "/api/tools", "/api/calls", "/api/calls/x", "/metrics")
@@ -107,3 +112,80 @@ async def test_signing_out_ends_the_session() -> None:
         answer = await console.served.ask(request("DELETE", SESSION_PATH, headers))
         assert (answer.status, "Max-Age=0" in (answer.header("set-cookie") or "")) == (200, True)
         assert (await console.read("/api/calls", session)).status == 401
+
+
+ADMIN_ROUTES = [
+    ("GET", "/api/captures"),
+    ("GET", "/api/captures/x.json"),
+    ("GET", "/api/messages"),
+    ("POST", "/api/sign-ins/files"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), ADMIN_ROUTES)
+async def test_captures_messages_and_sign_ins_are_for_administrators(method: str, path: str) -> None:
+    async with serving_console() as console:
+        assert (await console.send(method, path, await console.session(USER))).status == 403
+        assert console.signed_in == []
+
+
+async def test_a_sign_in_at_a_server_gives_the_url_to_open_and_says_why_it_can_not_begin() -> None:
+    async with serving_console() as console:
+        session = await console.session()
+        assert (await console.send("POST", "/api/sign-ins/files", session)).json["url"].startswith("https://issuer")
+        answer = await console.send("POST", "/api/sign-ins/web", session)
+        assert (answer.status, "no server web" in answer.json["error"]["message"]) == (404, True)
+        assert console.signed_in == ["files"]
+
+
+async def test_two_answers_are_compared_as_a_replay_compares_them() -> None:
+    async with serving_console() as console:
+        pair = {"before": {"id": 1, "result": {"a": 1, "_meta": {}}}, "after": {"id": 9, "result": {"a": 2}}}
+        answer = await console.send("POST", "/api/differences", await console.session(), json.dumps(pair).encode())
+        assert answer.json["differences"] == [{"pointer": "/result/a", "kind": "changed", "recorded": "1", "now": "2"}]
+        broken = await console.send("POST", "/api/differences", await console.session(), b"[")
+        assert broken.status == 400
+
+
+async def test_a_body_is_not_waited_for_from_somebody_without_a_session() -> None:
+    async with serving_console() as console:
+        headers = {
+            "host": HOST,
+            "x-pactgate-console": "x",
+            "content-type": "application/json",
+            "content-length": "9999",
+        }
+        assert (await console.served.ask(request("POST", "/api/differences", headers))).status == 401
+
+
+async def test_the_messages_of_calls_are_a_download_or_say_that_nothing_is_recorded() -> None:
+    async with serving_console() as console:
+        answer = await console.read("/api/messages", await console.session())
+        assert (answer.status, "capture.dir" in answer.json["error"]["message"]) == (404, True)
+        assert (await console.read("/api/messages?filter=tol:x", await console.session())).status == 400
+
+
+async def test_no_more_than_a_few_slow_answers_are_made_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = asyncio.Event()
+
+    async def slow(captures: ConsoleCaptures, name: str) -> bytes:
+        await go.wait()
+        return b"{}"
+
+    monkeypatch.setattr(ConsoleCaptures, "read", slow)
+    async with serving_console(captures=str(tmp_path)) as console:
+        session = await console.session()
+        waiting = [asyncio.create_task(console.read("/api/captures/x", session)) for _ in range(4)]
+        await until(lambda: sum(one.work is not None for one in console.served.frontend.exchanges()) == 4)
+        refused = await console.read("/api/captures/x", session)
+        assert (refused.status, refused.header("retry-after")) == (503, "5")
+        go.set()
+        assert [answer.status for answer in await asyncio.gather(*waiting)] == [200] * 4
+
+
+async def test_each_client_is_told_the_address_that_the_browser_uses() -> None:
+    async with serving_console() as console:
+        answer = await console.read("/api/clients", await console.session(USER))
+        assert answer.json["clients"] == [{"id": "x", "entry": f"http://{HOST}"}]

@@ -400,3 +400,12 @@ def test_the_revision_changes_with_the_rules_and_not_with_their_place() -> None:
     one, other = config_with(allow("a.*")), config_with(allow("a.*"), rule_places=("x.json:1:1",))
     assert Permissions(one).revision == Permissions(other).revision
     assert Permissions(one).revision != Permissions(config_with(allow("a.x"))).revision
+
+
+async def test_administrators_see_which_class_may_call_a_tool_and_others_do_not() -> None:
+    rules = (allow("a.heard", to="rest"), allow("b.heard", when="arguments.n < 5", to="rest"))
+    async with guarded(*rules) as inside:
+        await inside.gateway.discover()
+        rows = {row["fullName"]: row["allowedFor"]["rest"] for row in inside.gateway.snapshot()["tools"]}
+    assert (rows.pop("a.heard"), rows.pop("b.heard")) == ("yes", "if")
+    assert set(rows.values()) == {"no"}

@@ -102,6 +102,11 @@ class ServedConsole:
         cookie = (answer.header("set-cookie") or "").partition(";")[0]
         return {"host": HOST, "cookie": cookie, "x_pactgate_console": answer.json["key"], **FROM_PAGE}
 
+    async def send(self, method: str, path: str, session: Mapping[str, str], body: bytes = b"{}") -> Answer:
+        headers = {name.replace("_", "-"): value for name, value in session.items()}
+        sent = {**headers, "content-type": "application/json", "content-length": str(len(body))}
+        return await self.served.ask(request(method, path, sent) + body)
+
     async def read(self, path: str, session: Mapping[str, str]) -> Answer:
         return await self.served.ask(get(path, **session))
 

@@ -130,6 +130,7 @@ class Management:
             "config": view,
             "unwritten": list(configuration.unwritten),
             "origins": configuration.current.origins,
+            "settable": [*change.SETTABLE, *(f"{change.SERVERS}.*.{name}" for name in change.SERVER_SETTABLE)],
             "revision": change.revision(configuration.current),
         }
 

@@ -167,6 +167,7 @@ DECLARED: Final = (
             "config": {"type": "object"},
             "unwritten": _NAMES,
             "origins": {"type": "object"},
+            "settable": _NAMES,
             "revision": _TEXT,
         },
     ),

@@ -19,7 +19,6 @@ from pactgate.core.values import Tool
 from pactgate.policy import contracts
 from pactgate.policy.access import ALLOWED_FOR
 from pactgate.policy.overload import Overload
-from pactgate.policy.permissions.matrix import cells_of, class_names
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import ResultCache
 from pactgate.policy.timeouts import ToolTimeout
@@ -203,6 +202,8 @@ def _allowed(config: Config, tools: Iterable[Tool]) -> dict[str, dict[str, Any]]
     """For each tool which class of clients may call it (`yes`, `no`, `if`); nothing where every client may."""
     if not config.permissions:
         return {}
+    from pactgate.policy.permissions.matrix import cells_of, class_names  # with the engine for conditions
+
     known = list(tools)
     cells = {name: cells_of(config, name, known) for name in class_names(config)}
     return {
