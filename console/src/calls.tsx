@@ -12,11 +12,11 @@ const FIELDS = "tool: server: caller: client: outcome: code: verdict: cached: ms
 
 export function Calls() {
   const filter = place.value.query.get("filter") ?? "";
-  const [text, setText] = useState(filter);
+  const [typed, setTyped] = useState({ filter, text: filter }); // what is typed holds until another filter is shown
+  const text = typed.filter === filter ? typed.text : filter;
   const [frozen, setFrozen] = useState<Call[] | null>(null);
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
-  useEffect(() => setText(filter), [filter]);
   const rows = frozen ?? calls.value;
   const height = box.current?.clientHeight ?? 600;
   const first = Math.max(0, Math.floor(top / ROW_PX) - SPARE_ROWS);
@@ -27,7 +27,7 @@ export function Calls() {
       <form class="toolbar" role="search" onSubmit={(event) => { event.preventDefault(); go(to("calls", "", { filter: text.trim() })); }}>
         <input
           type="search" id="filter" aria-label="Filter" aria-describedby="filter-help" placeholder="tool:crm.* outcome:!ok ms:>500"
-          value={text} onInput={(event) => setText(event.currentTarget.value)} spellcheck={false}
+          value={text} onInput={(event) => setTyped({ filter, text: event.currentTarget.value })} spellcheck={false}
         />
         <button type="submit" class="primary">Filter</button>
         {who.value?.isAdmin ? <button type="button" title="Save the recorded messages of these calls, at most the last 200" onClick={() => void exportCalls(filter)}>Export</button> : null}

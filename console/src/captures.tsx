@@ -184,7 +184,7 @@ function Replay({ capture, session }: { capture: Capture; session: Session }) {
   );
 }
 
-const NOT_REPLAYED = new Set(["initialize", "ping", "subscriptions/listen", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]);
+const NOT_REPLAYED = new Set(["initialize", "server/discover", "ping", "subscriptions/listen", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]);
 
 /** One request sent again, with what is different; null for what is no request of the client. */
 async function replayed(exchange: Exchange, at: number, target: string, changes: boolean, signal: AbortSignal): Promise<Compared | null> {
@@ -193,7 +193,7 @@ async function replayed(exchange: Exchange, at: number, target: string, changes:
   const name = request.params?.name;
   const row = { exchange: at, method: request.method, name: typeof name === "string" ? name : null, differences: [], more: 0 };
   if (!response) return { ...row, skipped: "it got no answer when it was recorded" };
-  if (NOT_REPLAYED.has(request.method)) return { ...row, skipped: "2026-07-28 has no such request" };
+  if (NOT_REPLAYED.has(request.method)) return { ...row, skipped: "it belongs to the connection, or to another protocol version" };
   if (request.method === "tools/call" && !changes && !toolOf(name, target)?.isReadOnly) return { ...row, skipped: "it may change something" };
   const { _meta: _, ...params } = request.params ?? {};
   try {

@@ -51,10 +51,11 @@ export function watchTraffic(): () => void {
 
 function take(now: Reading): void {
   if ((readings.at(-1)?.atMs ?? 0) > now.atMs) readings = []; // the gateway was started again
+  if (!readings.length && now.atMs <= WINDOW_MS) readings = [{ ...now, atMs: 0, servers: [] }]; // all of its time is the last minute
   readings = [...readings.filter((one) => now.atMs - one.atMs <= WINDOW_MS + LOOK_MS), now];
   const first = readings[0]!;
-  const seconds = Math.min(WINDOW_MS, Math.max(now.atMs - first.atMs, LOOK_MS)) / 1000;
-  const before = new Map((readings.length > 1 || now.atMs > WINDOW_MS ? first.servers : []).map((row) => [row.serverId, row]));
+  const seconds = Math.max(now.atMs - first.atMs, LOOK_MS) / 1000;
+  const before = new Map(first.servers.map((row) => [row.serverId, row]));
   const deltas = now.servers.map((row) => ({ row, counts: minus(row.counts ?? [], before.get(row.serverId)?.counts) }));
   const rate = (counts: number[], row: Pick<Row, "running" | "waiting">): Rate => ({
     callsPerS: sum(counts) / seconds, p50: quantile(counts, now.boundsMs, 0.5), p99: quantile(counts, now.boundsMs, 0.99), running: row.running, waiting: row.waiting,
