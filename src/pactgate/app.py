@@ -608,7 +608,12 @@ class Gateway:
             ("pactgate_children", "Processes of servers.", len(self._child_reaper)),
             ("pactgate_sessions", "Sessions of legacy clients over HTTP.", sessions),
             ("pactgate_suspended_calls", "Calls that wait until their client was asked.", self.bridge.suspended_count),
+            ("pactgate_sign_ins_wanted", "Servers that wait until somebody signs in.", self._sign_ins_wanted),
         ]
+
+    @property
+    def _sign_ins_wanted(self) -> int:
+        return sum(grant.is_wanted for grant in self._grants.values())
 
     def _dialer(self, server: ServerConfig, info: dict[str, Any]) -> Dialer:
         return Dialer(

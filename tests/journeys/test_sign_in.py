@@ -87,7 +87,9 @@ async def test_a_server_waits_for_a_sign_in_and_its_tools_come_with_it(server: S
         refused = server.refused
         await gateway.discover(force_refresh=True)
         assert server.refused == refused, "a server that nobody signed in to is not asked again"
+        assert b"\npactgate_sign_ins_wanted 1\n" in gateway.facts.render_metrics()[0]
         await signed_in(gateway, config)
+        assert b"\npactgate_sign_ins_wanted 0\n" in gateway.facts.render_metrics()[0]
         assert await call(gateway)
     assert server.acted == 1
 

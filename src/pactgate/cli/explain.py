@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +21,7 @@ from pactgate.cli.table import show_table
 _MAX_SHOWN: Final = 20
 _LABEL_CHARS: Final = 15
 _LAST: Final = "last"
+_BEGINNING: Final = re.compile(r"[\w-]*")
 TIME_TEXTS: Final = {
     "server": "at the server",
     "queue": "in the queue of the server",
@@ -85,21 +87,25 @@ def _list_calls(client: GatewayClient, *, failed: bool, as_json: bool) -> int:
     return 0
 
 
-def _calls(client: GatewayClient, *, failed: bool) -> list[dict[str, Any]]:
-    """The last calls, the newest first."""
-    return [row for row in client.rows("calls") if not failed or row.get("outcome") != "ok"]
+def _calls(client: GatewayClient, *, failed: bool, beginning: str = "") -> list[dict[str, Any]]:
+    """The last calls, the newest first. The gateway applies the filter, to all calls that it keeps."""
+    terms = ["outcome:!ok"] if failed else []
+    return client.rows("calls", wanted=" ".join([*terms, *([f"id:{beginning}*"] if beginning else [])]))
 
 
 def _full_id(client: GatewayClient, beginning: str, *, failed: bool) -> str:
     """The request id that is meant by its beginning, or by `last`; as it is where the gateway knows none. Raises CommandError."""
-    known = [str(row.get("requestId")) for row in _calls(client, failed=failed)]
-    found = known[:1] if beginning == _LAST else [id_ for id_ in known if id_.startswith(beginning)]
+    is_last = beginning == _LAST
+    if not is_last and not _BEGINNING.fullmatch(beginning):
+        return beginning
+    found = [str(row.get("requestId")) for row in _calls(client, failed=failed, beginning="" if is_last else beginning)]
+    if is_last:
+        if not found:
+            message = "No call failed." if failed else "There are no calls yet, or none that you may see."
+            raise CommandError(message, exit_code=1)
+        return found[0]
     if len(found) > 1:
         raise CommandError(f"{beginning} is the beginning of several request ids.", "\n".join(found[:_MAX_SHOWN]))
-    if beginning == _LAST and not found:
-        raise CommandError(
-            "No call failed." if failed else "There are no calls yet, or none that you may see.", exit_code=1
-        )
     return found[0] if found else beginning
 
 

@@ -32,7 +32,7 @@ _LOGS: Final = "/api/logs/"
 _NUMBER: Final = re.compile("[0-9]{0,18}")
 _ADMIN_ONLY: Final = b'{"status":"forbidden"}'
 _CALLS: Final = "/api/calls"
-_LISTED_CALLS: Final = 100
+LISTED_CALLS: Final = 100
 
 
 class CallTraces(Protocol):
@@ -178,7 +178,7 @@ class Admin:
         except CallFilterError as problem:
             self._say(exchange, 400, encode_json({"error": {"message": str(problem)}}))
             return
-        self._say(exchange, 200, encode_json({"calls": self._stories.latest(_LISTED_CALLS, subject, keeps)}))
+        self._say(exchange, 200, encode_json({"calls": self._stories.latest(LISTED_CALLS, subject, keeps)}))
 
     def _servers(self) -> list[dict[str, Any]]:
         servers: list[dict[str, Any]] = self._snapshot()["servers"]
