@@ -153,7 +153,7 @@ export function OneCall({ id }: { id: string }) {
         {call.tool ? <a class="button" href={to("tools", tool, { again: call.requestId })}>Run it again in the playground</a> : null}
         {who.value?.isAdmin ? <button type="button" onClick={() => void exportCalls(`id:${call.requestId}`)}>Export as a capture</button> : null}
       </p>
-      {who.value?.isAdmin ? <><h2>Messages</h2><MessagesOf id={call.requestId} /></> : null}
+      {who.value?.isAdmin ? <><h2>Messages</h2><MessagesOf id={call.requestId} since={Date.parse(call.time)} /></> : null}
     </section>
   );
 }
@@ -188,14 +188,14 @@ function Waterfall({ times, texts }: { times: { [name: string]: number }; texts:
   );
 }
 
-function MessagesOf({ id }: { id: string }) {
+function MessagesOf({ id, since }: { id: string; since: number }) {
   const [sessions, setSessions] = useState<Session[] | null>(null);
   const [problem, setProblem] = useState("");
   useEffect(() => {
     read<Session[]>(`/api/messages?filter=id:${encodeURIComponent(id)}`).then(setSessions, (fault: unknown) => setProblem(reason(fault)));
   }, [id]);
   if (problem) return <p class="dim">{problem}</p>;
-  return sessions ? <>{sessions.toSorted((one, other) => (one.leg ?? "").localeCompare(other.leg ?? "")).map((session, at) => <Messages key={at} session={session} />)}</> : <p class="dim">Looking into the captures …</p>;
+  return sessions ? <>{sessions.toSorted((one, other) => (one.leg ?? "").localeCompare(other.leg ?? "")).map((session, at) => <Messages key={at} session={session} since={since} />)}</> : <p class="dim">Looking into the captures …</p>;
 }
 
 function executed(verdict: string | null): string {

@@ -26,20 +26,22 @@ export interface Session {
 
 const PAGE = 100;
 
-export function Messages({ session }: { session: Session }) {
+/** `since`: times are shown from this moment on, which both sides of a call share. */
+export function Messages({ session, since }: { session: Session; since?: number }) {
   const [shown, setShown] = useState(PAGE);
   const { exchanges } = session;
+  const shiftMs = since === undefined ? 0 : Date.parse(session.started_at ?? "") - since;
   return (
     <div class="messages">
       <h3>{session.leg === "callers" ? "Between client and gateway" : session.leg === "servers" ? `Between gateway and ${session.server_label}` : session.server_label}</h3>
-      {exchanges.slice(0, shown).map((exchange, at) => <OneExchange key={at} exchange={exchange} />)}
+      {exchanges.slice(0, shown).map((exchange, at) => <OneExchange key={at} exchange={exchange} shiftMs={shiftMs} />)}
       {exchanges.length > shown ? <button type="button" class="small" onClick={() => setShown(shown + 10 * PAGE)}>{exchanges.length - shown} more</button> : null}
       {session.missing ? <p class="note">{session.missing} messages came later and are not recorded.</p> : null}
     </div>
   );
 }
 
-function OneExchange({ exchange }: { exchange: Exchange }) {
+function OneExchange({ exchange, shiftMs }: { exchange: Exchange; shiftMs: number }) {
   const [isOpen, setOpen] = useState(false);
   const { request, response } = exchange;
   const took = exchange.at_ms !== undefined && exchange.response_at_ms !== undefined ? exchange.response_at_ms - exchange.at_ms : undefined;
@@ -47,7 +49,7 @@ function OneExchange({ exchange }: { exchange: Exchange }) {
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
-        <span class="dim number">{exchange.at_ms === undefined ? "" : `+${millis(exchange.at_ms)}`}</span>{" "}
+        <span class="dim number">{exchange.at_ms === undefined ? "" : offset(exchange.at_ms + shiftMs)}</span>{" "}
         {exchange.direction === "server_to_client" ? "← " : "→ "}
         <span class="name">{nameOf(exchange)}</span>{" "}
         {failed ? <Badge kind="broken">error</Badge> : null}
@@ -64,6 +66,11 @@ function OneExchange({ exchange }: { exchange: Exchange }) {
       ) : null}
     </details>
   );
+}
+
+/** Clocks of a capture and of a call are read in turn, so a little before is at once. */
+function offset(ms: number): string {
+  return ms < -50 ? "earlier" : `+${millis(Math.max(0, ms))}`;
 }
 
 function nameOf({ request, http }: Exchange): string {

@@ -120,7 +120,7 @@ function Rates() {
   const enabled = servers.value.filter((server) => server.status !== "disabled").length;
   const now = rates.value?.all;
   const failed = calls.value.filter((call) => call.outcome !== "ok" && Date.now() - Date.parse(call.time) < WINDOW_MS);
-  const codes = Object.entries(Object.groupBy(failed, (call) => call.code ?? call.outcome)).sort(([, one], [, other]) => other!.length - one!.length);
+  const codes = Object.entries(Object.groupBy(failed, (call) => (call.outcome === "cancelled" ? call.outcome : (call.code ?? call.outcome)))).sort(([, one], [, other]) => other!.length - one!.length);
   const shown = (ms: number | null | undefined) => (ms == null ? "–" : millis(ms));
   return (
     <section aria-label="The last minute">
@@ -132,7 +132,7 @@ function Rates() {
         <a class="rate" href={to("calls")}><b>{now ? now.running : "–"}{now?.waiting ? ` + ${now.waiting}` : ""}</b><span>running{now?.waiting ? " + waiting" : ""}</span></a>
         <a class={`rate ${failed.length ? "has-failed" : ""}`} href={to("calls", "", { filter: "outcome:!ok" })}><b>{failed.length}</b><span>not ok</span></a>
       </div>
-      {codes.length ? <p class="codes">{codes.slice(0, 6).map(([code, rows]) => <a key={code} href={to("calls", "", { filter: rows![0]!.code ? `code:${code}` : `outcome:${code}` })}>{rows!.length} × {code.replaceAll("_", " ").toLowerCase()}</a>)}</p> : null}
+      {codes.length ? <p class="codes">{codes.slice(0, 6).map(([code, rows]) => <a key={code} href={to("calls", "", { filter: rows![0]!.code === code ? `code:${code} outcome:!cancelled` : `outcome:${code}` })}>{rows!.length} × {code.replaceAll("_", " ").toLowerCase()}</a>)}</p> : null}
     </section>
   );
 }

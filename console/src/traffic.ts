@@ -69,6 +69,7 @@ function take(now: Reading): void {
 function sparkOf(nowMs: number): number[] {
   const counts = new Array<number>(WINDOW_MS / SPARK_MS).fill(0);
   readings.slice(1).forEach((one, at) => {
+    if (!readings[at]!.atMs) return; // nobody looked when these calls were made
     const slot = counts.length - 1 - Math.floor((nowMs - one.atMs) / SPARK_MS);
     const calls = totalOf(one) - totalOf(readings[at]!);
     if (slot >= 0) counts[slot]! += Math.max(0, calls);

@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pactgate.capture import call_excerpt
 from pactgate.capture.call_excerpt import CallSpan, excerpt
 from pactgate.capture.capture_files import CaptureFolder, captures_in
@@ -20,10 +22,13 @@ HEADERS = {"content-type": ["application/json"]}
 
 
 class Scene:
-    """A recording gateway with one client and one server."""
+    """A recording gateway with one client and one server. Its clock may be set ahead, so that nobody waits until calls are apart."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
+        self.ahead_s = 0.0
+        real = time.monotonic_ns
+        monkeypatch.setattr("pactgate.capture.recorder.time.monotonic_ns", lambda: real() + int(self.ahead_s * 1e9))
         self.recorder = Recorder(CaptureFolder(folder, 100), Redaction(), max_file_bytes=10**8, emit=print)
         self.clients = self.recorder.address("pactgate", "callers", is_shared=True)
         self.server = self.recorder.connection("files", "servers", "stdio")
@@ -32,7 +37,7 @@ class Scene:
         send(self.server, {"method": "notifications/initialized"})
 
     def call(self, number: int, request_id: str, tool: str = "read", *, is_answered: bool = True) -> CallSpan:
-        began_at = time.time()
+        began_at = time.time() + self.ahead_s
         meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
         params = {"name": f"files__{tool}", "arguments": {"n": number}, "_meta": meta}
         asked = self.clients.requested(
@@ -48,7 +53,7 @@ class Scene:
         else:
             asked.streaming(200, {"content-type": ["text/event-stream"]})
             asked.ended(by_client=True)
-        return CallSpan(request_id, "files", tool, began_at, time.time())
+        return CallSpan(request_id, "files", tool, began_at, time.time() + self.ahead_s)
 
     def close(self) -> None:
         self.server.closed()
@@ -74,15 +79,12 @@ def numbers(sessions: list[dict[str, Any]]) -> list[int]:
     return [one["request"]["id"] for one in exchanges if one["request"]["method"] == "tools/call"]
 
 
-def apart() -> None:
-    """Calls this far apart are not taken for each other."""
-    time.sleep(0.12)
-
-
-def test_a_call_is_found_on_both_sides_with_its_handshake_and_what_was_said_meanwhile(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+def test_a_call_is_found_on_both_sides_with_its_handshake_and_what_was_said_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(tmp_path, monkeypatch)
     scene.call(1, "first")
-    apart()
+    scene.ahead_s += 0.5
     second = scene.call(2, "second")
     scene.close()
     clients, server = sorted(excerpt(tmp_path, [second]), key=lambda session: session["leg"])
@@ -92,8 +94,10 @@ def test_a_call_is_found_on_both_sides_with_its_handshake_and_what_was_said_mean
     assert numbers([server]) == [2]
 
 
-def test_an_excerpt_passes_the_checker_and_does_not_claim_to_be_a_whole_session(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+def test_an_excerpt_passes_the_checker_and_does_not_claim_to_be_a_whole_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(tmp_path, monkeypatch)
     call = scene.call(1, "first")
     scene.close()
     sessions = excerpt(tmp_path, [call])
@@ -101,17 +105,19 @@ def test_an_excerpt_passes_the_checker_and_does_not_claim_to_be_a_whole_session(
     assert check_capture(sessions).passed
 
 
-def test_a_call_without_an_answer_is_found_by_its_tool_and_its_time(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+def test_a_call_without_an_answer_is_found_by_its_tool_and_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(tmp_path, monkeypatch)
     lost = scene.call(1, "lost", is_answered=False)
-    apart()
+    scene.ahead_s += 0.5
     scene.call(2, "later")
     scene.close()
     assert numbers(excerpt(tmp_path, [lost])) == [1, 1]
 
 
-def test_calls_of_other_servers_tools_and_times_are_left_out(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+def test_calls_of_other_servers_tools_and_times_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(tmp_path, monkeypatch)
     call = scene.call(1, "first")
     scene.close()
     assert excerpt(tmp_path, [call._replace(request_id="x", tool="write")]) == []
@@ -121,10 +127,10 @@ def test_calls_of_other_servers_tools_and_times_are_left_out(tmp_path: Path) -> 
     )
 
 
-def test_a_file_that_is_torn_counts_up_to_where_it_is_torn(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+def test_a_file_that_is_torn_counts_up_to_where_it_is_torn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(tmp_path, monkeypatch)
     first = scene.call(1, "first")
-    apart()
+    scene.ahead_s += 0.5
     second = scene.call(2, "second")
     scene.close()
     for path in captures_in(tmp_path):
@@ -133,8 +139,8 @@ def test_a_file_that_is_torn_counts_up_to_where_it_is_torn(tmp_path: Path) -> No
     assert numbers(excerpt(tmp_path, [first, second])) == [1, 1]
 
 
-def test_an_excerpt_is_bounded(tmp_path: Path, monkeypatch: Any) -> None:
-    scene = Scene(tmp_path)
+def test_an_excerpt_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(tmp_path, monkeypatch)
     calls = [scene.call(number, str(number)) for number in range(10)]
     scene.close()
     monkeypatch.setattr(call_excerpt, "MAX_MESSAGES", 4)
@@ -143,8 +149,8 @@ def test_an_excerpt_is_bounded(tmp_path: Path, monkeypatch: Any) -> None:
     assert excerpt(tmp_path, calls) == []
 
 
-def test_files_that_the_recorder_did_not_name_are_not_read(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+def test_files_that_the_recorder_did_not_name_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(tmp_path, monkeypatch)
     call = scene.call(1, "first")
     scene.close()
     for path in captures_in(tmp_path):

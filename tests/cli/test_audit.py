@@ -12,9 +12,6 @@ from urllib.request import urlopen
 
 import pytest
 
-from pactgate.app import build
-from pactgate.audit.gate_texts import GATE_TEXTS
-from pactgate.config.model import Config
 from pactgate.inbound.admin import LISTED_CALLS
 from pactgate.protocol.versions import LATEST_MODERN
 from tests.audit.logs import made
@@ -106,11 +103,6 @@ def test_the_story_of_a_refused_call_says_where_it_stopped_and_what_to_do(gatewa
     assert lines["requested name"] == "date_facts"
     assert "date must be a string" in lines["message"]
     assert lines["next"]
-
-
-def test_every_gate_has_words_for_users() -> None:
-    gates = [gate.name for gate in build(Config(), lambda event: None).tool_call.gates]
-    assert set(GATE_TEXTS) == set(gates)
 
 
 def test_the_story_of_an_answered_call_is_the_same_from_the_gateway_and_from_the_log(gateway: Served) -> None:

@@ -185,6 +185,6 @@ def _number(value: Any) -> float:
 
 def _moment(stamp: Any) -> float:
     try:
-        return datetime.fromisoformat(stamp).replace(tzinfo=UTC).timestamp()
-    except (TypeError, ValueError):
+        return datetime.fromisoformat(str(stamp)).replace(tzinfo=UTC).timestamp()
+    except ValueError:
         return 0.0
