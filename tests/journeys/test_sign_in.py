@@ -263,13 +263,13 @@ def at_any_port(config: Path) -> Path:
 
 
 def port_of(gateway: Gateway) -> int:
-    return int(str(gateway.address).rpartition(":")[2])
+    return int(str(gateway.http.address).rpartition(":")[2])
 
 
 async def console_session(gateway: Gateway) -> dict[str, str]:
     """Open the console with its link; returns the headers of the page."""
     await gateway.serve_http()
-    code = str(gateway.console_link).partition("code=")[2]
+    code = str(gateway.http.console_link).partition("code=")[2]
     page = {
         "host": f"127.0.0.1:{port_of(gateway)}",
         "content-type": "application/json",
