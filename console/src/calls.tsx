@@ -65,10 +65,7 @@ export function Calls() {
 /** Save the messages of the calls as a capture, which `pactgate compliance` and `pactgate replay` read. */
 export async function exportCalls(filter: string): Promise<void> {
   const query = filter ? `?filter=${encodeURIComponent(filter)}` : "";
-  await read<Session[]>(`/api/messages${query}`).then(
-    (sessions) => save("calls.json", sessions),
-    (fault: unknown) => say(reason(fault)),
-  );
+  await save("calls.json", `/api/messages${query}`).catch((fault: unknown) => say(reason(fault)));
 }
 
 interface Trace extends Call {

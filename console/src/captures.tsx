@@ -72,7 +72,7 @@ function OneCapture({ capture, all }: { capture: Capture; all: Capture[] }) {
   useEffect(() => {
     if (isSmall) read<Session | Session[]>(path).then((held) => setSessions([held].flat()), (fault: unknown) => setProblem(reason(fault)));
   }, []);
-  const download = () => void read<Json>(path).then((held) => save(capture.name.replace(/\.part$/, ""), held), (fault: unknown) => setProblem(reason(fault)));
+  const download = () => void save(capture.name.replace(/\.part$/, ""), path).catch((fault: unknown) => setProblem(reason(fault)));
   return (
     <section aria-labelledby="capture-title">
       <p><a href={to("captures")}>← Captures</a></p>

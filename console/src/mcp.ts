@@ -1,5 +1,5 @@
 // An MCP client of revision 2026-07-28 in the browser: one POST for each request, through the gateway's own /mcp and every gate.
-import { type Json, messageOf, send, who } from "./session";
+import { type Json, messageOf, parsed, send, who } from "./session";
 import type { Schema } from "./store";
 
 export const VERSION = "2026-07-28";
@@ -118,7 +118,7 @@ export async function* messagesOf(answer: Response): AsyncGenerator<Said> {
   if (answer.status === 401) who.value = null;
   const type = answer.headers.get("Content-Type") ?? "";
   if (type.startsWith("application/json")) {
-    yield await answer.json();
+    yield parsed(await answer.text());
     return;
   }
   if (!type.startsWith("text/event-stream") || !answer.body) throw new CallError(await messageOf(answer));
@@ -131,7 +131,7 @@ export async function* messagesOf(answer: Response): AsyncGenerator<Said> {
     rest = events.pop() ?? "";
     for (const event of events) {
       const data = event.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\n");
-      if (data.trim()) yield JSON.parse(data);
+      if (data.trim()) yield parsed(data);
     }
   }
 }

@@ -171,7 +171,7 @@ function Picture({ data, type }: { data: string; type: string }) {
   useEffect(() => () => URL.revokeObjectURL(url), [url]);
   const show = () => {
     try {
-      setUrl(URL.createObjectURL(new Blob([Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0))], { type })));
+      setUrl(URL.createObjectURL(new Blob([Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0))], { type: /^image\//.test(type) ? type : "" })));
     } catch {
       setProblem("This is no image.");
     }

@@ -37,7 +37,20 @@ export async function read<T>(path: string, signal: AbortSignal | null = null, b
   const answer = await send(path, { signal, ...(body === undefined ? {} : post) });
   if (answer.status === 401) who.value = null;
   if (!answer.ok) throw new ApiError(answer.status, await messageOf(answer));
-  return (await answer.json()) as T;
+  return parsed(await answer.text()) as T;
+}
+
+interface ExactJson {
+  rawJSON?(text: string): Json;
+  parse(text: string, revive: (name: string, value: Json, context?: { source?: string }) => Json): Json;
+}
+
+/** JSON of others: integers that the browser can't hold stay as they were written, where it knows how. They are sent on unchanged. */
+export function parsed(text: string): Json {
+  const exact = JSON as unknown as ExactJson;
+  return exact.parse(text, (_, value, context) =>
+    typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "") && exact.rawJSON ? exact.rawJSON(context!.source!) : value,
+  );
 }
 
 /** What went wrong, for people. */

@@ -17,6 +17,7 @@ from pactgate.capture.recorder import Recorder
 from pactgate.capture.redaction import Redaction
 from pactgate.conformance.check import check_capture
 from pactgate.core.recording import ConnectionRecorder
+from pactgate.protocol.messages import encode_json
 
 HEADERS = {"content-type": ["application/json"]}
 
@@ -61,6 +62,12 @@ class Scene:
         self.recorder.close()
 
 
+def found(folder: Path, calls: list[CallSpan]) -> list[dict[str, Any]]:
+    """The excerpt as a client gets it."""
+    sessions: list[dict[str, Any]] = json.loads(encode_json(excerpt(folder, calls)))
+    return sessions
+
+
 def said(message: dict[str, Any]) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **message}).encode()
 
@@ -87,7 +94,7 @@ def test_a_call_is_found_on_both_sides_with_its_handshake_and_what_was_said_mean
     scene.ahead_s += 0.5
     second = scene.call(2, "second")
     scene.close()
-    clients, server = sorted(excerpt(tmp_path, [second]), key=lambda session: session["leg"])
+    clients, server = sorted(found(tmp_path, [second]), key=lambda session: session["leg"])
     assert (clients["leg"], numbers([clients])) == ("callers", [2])
     handshake = ["initialize", "notifications/initialized"]
     assert methods(server) == [*handshake, "tools/call", "notifications/progress"]
@@ -100,7 +107,7 @@ def test_an_excerpt_passes_the_checker_and_does_not_claim_to_be_a_whole_session(
     scene = Scene(tmp_path, monkeypatch)
     call = scene.call(1, "first")
     scene.close()
-    sessions = excerpt(tmp_path, [call])
+    sessions = found(tmp_path, [call])
     assert all("capture_version" not in session for session in sessions)
     assert check_capture(sessions).passed
 
@@ -113,17 +120,17 @@ def test_a_call_without_an_answer_is_found_by_its_tool_and_its_time(
     scene.ahead_s += 0.5
     scene.call(2, "later")
     scene.close()
-    assert numbers(excerpt(tmp_path, [lost])) == [1, 1]
+    assert numbers(found(tmp_path, [lost])) == [1, 1]
 
 
 def test_calls_of_other_servers_tools_and_times_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(tmp_path, monkeypatch)
     call = scene.call(1, "first")
     scene.close()
-    assert excerpt(tmp_path, [call._replace(request_id="x", tool="write")]) == []
-    assert excerpt(tmp_path, [call._replace(request_id="x", server="web")]) == []
+    assert found(tmp_path, [call._replace(request_id="x", tool="write")]) == []
+    assert found(tmp_path, [call._replace(request_id="x", server="web")]) == []
     assert (
-        excerpt(tmp_path, [call._replace(request_id="x", began_at=call.began_at + 9, ended_at=call.ended_at + 9)]) == []
+        found(tmp_path, [call._replace(request_id="x", began_at=call.began_at + 9, ended_at=call.ended_at + 9)]) == []
     )
 
 
@@ -136,7 +143,7 @@ def test_a_file_that_is_torn_counts_up_to_where_it_is_torn(tmp_path: Path, monke
     for path in captures_in(tmp_path):
         data = path.read_bytes()
         path.write_bytes(data[: data.rindex(b'"n": 2')])
-    assert numbers(excerpt(tmp_path, [first, second])) == [1, 1]
+    assert numbers(found(tmp_path, [first, second])) == [1, 1]
 
 
 def test_an_excerpt_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,9 +151,9 @@ def test_an_excerpt_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     calls = [scene.call(number, str(number)) for number in range(10)]
     scene.close()
     monkeypatch.setattr(call_excerpt, "MAX_MESSAGES", 4)
-    assert len(numbers(excerpt(tmp_path, calls))) <= 4
+    assert len(numbers(found(tmp_path, calls))) <= 4
     monkeypatch.setattr(call_excerpt, "MAX_BYTES", 10)
-    assert excerpt(tmp_path, calls) == []
+    assert found(tmp_path, calls) == []
 
 
 def test_files_that_the_recorder_did_not_name_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,4 +162,16 @@ def test_files_that_the_recorder_did_not_name_are_not_read(tmp_path: Path, monke
     scene.close()
     for path in captures_in(tmp_path):
         os.rename(path, path.with_name(f"mine-{path.name}"))
-    assert excerpt(tmp_path, [call]) == []
+    assert found(tmp_path, [call]) == []
+
+
+def test_messages_are_repeated_as_they_were_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(tmp_path, monkeypatch)
+    number = 123456789012345678901234567890
+    call = scene.call(number, "large")
+    scene.close()
+    text = encode_json(excerpt(tmp_path, [call])).decode()
+    assert text.count(str(number)) >= 2
+    (path,) = [one for one in captures_in(tmp_path) if "servers" in one.name]
+    path.write_text(path.read_text().replace(str(number), "0.1234567890123456789e-7"))
+    assert "0.1234567890123456789e-7" in encode_json(excerpt(tmp_path, [call])).decode()

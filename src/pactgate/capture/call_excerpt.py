@@ -14,10 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from msgspec import Raw
+
 from pactgate.capture.capture_files import begun_at, captures_in
 from pactgate.capture.json_stream import JsonStream, NotJsonError
 from pactgate.capture.source import chunks_of
-from pactgate.protocol.messages import encode_json
 
 MAX_MESSAGES: Final = 2000
 MAX_BYTES: Final = 16 * 1024 * 1024
@@ -41,11 +42,19 @@ class CallSpan(NamedTuple):
     ended_at: float
 
 
-class _Session(NamedTuple):
-    """A session of a capture, while it is read: `members` are complete when all exchanges were taken."""
+class _Exchange(NamedTuple):
+    """One exchange, and how it is written in the file: that is what an excerpt repeats."""
 
     members: Members
-    exchanges: Iterator[Members]
+    text: Raw
+
+
+class _Session(NamedTuple):
+    """A session of a capture, while it is read: `members` and `texts` are complete when all exchanges were taken."""
+
+    members: Members
+    texts: dict[str, Raw]
+    exchanges: Iterator[_Exchange]
 
 
 class _Room:
@@ -55,14 +64,14 @@ class _Room:
         self._messages = MAX_MESSAGES
         self._bytes = MAX_BYTES
 
-    def takes(self, exchange: Members) -> bool:
+    def takes(self, exchange: _Exchange) -> bool:
         self._messages -= 1
-        self._bytes -= len(encode_json(exchange))
+        self._bytes -= len(exchange.text)
         return self._messages >= 0 and self._bytes >= 0
 
 
 def excerpt(folder: Path, calls: Sequence[CallSpan]) -> list[Members]:
-    """The sessions of the captures in a folder, each with nothing but the messages of these calls. Raises OSError."""
+    """The sessions of the captures in a folder, each with nothing but the messages of these calls, to be encoded. Raises OSError."""
     room, found = _Room(), []
     for path in captures_in(folder):
         leg = path.name.split("-")[2:3]
@@ -87,28 +96,33 @@ def _mentions(path: Path, calls: Iterable[CallSpan]) -> bool:
 def _sessions(path: Path) -> Iterator[_Session]:
     """The sessions of one of our files. A file that is being written may end too early: what was read until then counts."""
     stream = JsonStream(chunks_of(path))
-    members: Members = {}
+    session = _Session({}, {}, iter(()))
     try:
         names = stream.members()
         for name in names:
             if name == "exchanges":
-                yield _Session(members, _read(stream, names, members))
+                yield session._replace(exchanges=_read(stream, names, session))
                 return
-            members[name] = stream.value()
+            _take(stream, name, session)
     except NotJsonError:
         return
 
 
-def _read(stream: JsonStream, names: Iterator[str], members: Members) -> Iterator[Members]:
+def _read(stream: JsonStream, names: Iterator[str], session: _Session) -> Iterator[_Exchange]:
     try:
         for _ in stream.items():
             exchange = stream.value()
             if isinstance(exchange, dict):
-                yield exchange
+                yield _Exchange(exchange, Raw(stream.text.encode()))
         for name in names:
-            members[name] = stream.value()
+            _take(stream, name, session)
     except NotJsonError:
         return
+
+
+def _take(stream: JsonStream, name: str, session: _Session) -> None:
+    session.members[name] = stream.value()
+    session.texts[name] = Raw(stream.text.encode())
 
 
 def _taken(session: _Session, calls: Sequence[CallSpan], room: _Room) -> Members | None:
@@ -116,25 +130,26 @@ def _taken(session: _Session, calls: Sequence[CallSpan], room: _Room) -> Members
     members, began_at = session.members, _moment(session.members.get("started_at"))
     is_clients = members.get("leg") != "servers"
     own = [call for call in calls if is_clients or members.get("server_label") == call.server]
-    handshake: list[Members] = []
-    kept: list[Members] = []
+    handshake: list[Raw] = []
+    kept: list[Raw] = []
     last_seq = -1.0
-    for exchange in session.exchanges:
+    for each in session.exchanges:
+        exchange = each.members
         method = _request(exchange).get("method")
         if method in _HANDSHAKE and not kept:
-            handshake = [*handshake, exchange][-len(_HANDSHAKE) :]
+            handshake = [*handshake, each.text][-len(_HANDSHAKE) :]
         elif (method == _CALL and _is_of(exchange, own, began_at, is_clients=is_clients)) or (
             _number(exchange.get("seq")) < last_seq and _goes_along(exchange)
         ):
-            if not room.takes(exchange):
+            if not room.takes(each):
                 break
-            kept.append(exchange)
+            kept.append(each.text)
             last_seq = max(last_seq, _number(exchange.get("response_seq")))
     for _ in session.exchanges:  # what is known of the session stands behind them
         pass
     if not kept:
         return None
-    head = {name: value for name, value in members.items() if name != _WHOLE}
+    head = {name: text for name, text in session.texts.items() if name != _WHOLE}
     return {**head, "exchanges": [*handshake, *kept]}
 
 
