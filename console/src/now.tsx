@@ -176,6 +176,7 @@ export function ServerCard({ server }: { server: Server }) {
 }
 
 export function nextStep(server: Server) {
+  if (/pactgate login/.test(server.trouble ?? server.lastError ?? "")) return <><a href={to("servers", server.serverId)}>Sign in</a>, or run <code>pactgate login {server.serverId}</code>.</>;
   if (server.status === "connecting" || server.status === "disconnected") return "The gateway is connecting it again.";
   return <>The gateway goes on trying. <code>pactgate doctor {server.serverId}</code> finds the cause.</>;
 }

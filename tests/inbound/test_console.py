@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pactgate.core.events import ConsoleOpened
+from pactgate.inbound.console import Access
 from pactgate.inbound.console_captures import ConsoleCaptures
 from pactgate.inbound.console_sessions import SESSION_PATH
 from tests.support.consoles import ADMIN, HOST, USER, serving_console
@@ -114,18 +115,14 @@ async def test_signing_out_ends_the_session() -> None:
         assert (await console.read("/api/calls", session)).status == 401
 
 
-ADMIN_ROUTES = [
-    ("GET", "/api/captures"),
-    ("GET", "/api/captures/x.json"),
-    ("GET", "/api/messages"),
-    ("POST", "/api/sign-ins/files"),
-]
-
-
-@pytest.mark.parametrize(("method", "path"), ADMIN_ROUTES)
-async def test_captures_messages_and_sign_ins_are_for_administrators(method: str, path: str) -> None:
+async def test_what_is_declared_for_administrators_is_refused_to_others() -> None:
     async with serving_console() as console:
-        assert (await console.send(method, path, await console.session(USER))).status == 403
+        session = await console.session(USER)
+        routes = [route for route in console.console.routes if route.access is Access.ADMIN]
+        assert len(routes) == 7
+        for route in routes:
+            path = f"{route.path}files" if route.path.endswith("/") else route.path
+            assert (await console.send(route.method, path, session)).status == 403, route
         assert console.signed_in == []
 
 

@@ -22,8 +22,8 @@ from pactgate.capture.source import chunks_of
 
 MAX_MESSAGES: Final = 2000
 MAX_BYTES: Final = 16 * 1024 * 1024
-_SLACK_S: Final = 0.05
-"""The clocks of a call and of a capture are read at different moments."""
+_SLACK_S: Final = 0.01
+"""Both clocks are told in milliseconds, and are read at different moments."""
 _ENVELOPE: Final = "dev.pactgate/envelope"
 _HANDSHAKE: Final = frozenset({"initialize", "notifications/initialized", "server/discover"})
 _CALL: Final = "tools/call"
