@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 from pactgate.core.failures import GatewayFailure
 from pactgate.inbound.console_captures import ConsoleCaptures
+from tests.support.eventually import eventually
+from tests.support.processes import running_children
 
 NAME = "20261119T200000Z-0001-callers-pactgate-mcp.json"
 OTHER = "20261119T200001Z-0002-callers-pactgate-mcp.json"
@@ -96,3 +99,13 @@ async def test_a_capture_that_can_not_be_compared_says_why(folder: Path) -> None
     (folder / OTHER).write_text("[]")
     with pytest.raises(GatewayFailure, match=r"sessions|used"):
         await shelf(folder).compare(NAME, OTHER)
+
+
+async def test_a_question_that_is_given_up_leaves_no_process(folder: Path) -> None:
+    before = set(running_children())
+    asking = asyncio.create_task(shelf(folder).check(NAME))
+    await eventually(lambda: set(running_children()) != before)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await eventually(lambda: set(running_children()) == before)

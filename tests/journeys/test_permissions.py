@@ -340,7 +340,9 @@ async def test_a_server_of_which_nothing_is_allowed_does_not_exist_over_http() -
                 return await client.ask(get(path, authorization=f"Bearer {token * 32}"))
 
         assert [row["serverId"] for row in (await fetch("/api/servers")).json["servers"]] == ["a"]
-        assert [row["fullName"] for row in (await fetch("/api/tools")).json["tools"]] == ["a.heard"]
+        (tool,) = (await fetch("/api/tools")).json["tools"]
+        assert (tool["fullName"], "allowedFor" in tool) == ("a.heard", False)
+        assert all(row["allowedFor"]["rest"] == "no" for row in (await fetch("/api/tools", "o")).json["tools"])
         assert (await fetch("/api/status")).json["serverCount"] == 1
         assert [row["serverId"] for row in (await fetch("/health")).json["servers"]] == ["a"]
         assert (await fetch("/metrics")).status == 404
