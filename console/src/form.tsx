@@ -44,7 +44,7 @@ export function Form(props: { id: string; schema: Schema; value: Values; root?: 
           </fieldset>
         ) : (
           <div class="field" key={name}>
-            <label for={field}>
+            <label for={field} id={`${field}-label`}>
               {name}
               {required.includes(name) ? <span class="required" title="required"> *</span> : null}
               <span class="dim"> {kindOf(property)}</span>
@@ -62,14 +62,14 @@ export function Form(props: { id: string; schema: Schema; value: Values; root?: 
 }
 
 function Field({ id, schema, value, isRequired, onChange }: FieldProps) {
-  const common = { id, "aria-describedby": `${id}-hint`, required: isRequired };
+  const common = { id, required: isRequired, ...(describe(schema) ? { "aria-describedby": `${id}-hint` } : {}) };
   const choices = choicesOf(schema);
   if (choices) {
     const at = choices.findIndex(([held]) => held === value);
     return (
       <select {...common} value={at < 0 ? "" : String(at)} onChange={(event) => onChange(choices[Number(event.currentTarget.value || -1)]?.[0])}>
         <option value="">{isRequired ? "choose" : "not given"}</option>
-        {choices.map(([, title], index) => <option value={String(index)}>{title}</option>)}
+        {choices.map(([, title], index) => <option key={title} value={String(index)}>{title}</option>)}
       </select>
     );
   }
@@ -87,7 +87,7 @@ function Field({ id, schema, value, isRequired, onChange }: FieldProps) {
       <input
         {...common} type="number" step={schema.type === "integer" ? 1 : "any"} placeholder={example(schema)}
         value={typeof value === "number" ? value : ""}
-        onInput={(event) => onChange(event.currentTarget.value === "" ? undefined : event.currentTarget.valueAsNumber)}
+        onInput={(event) => onChange(Number.isNaN(event.currentTarget.valueAsNumber) ? undefined : event.currentTarget.valueAsNumber)}
       />
     );
   }
@@ -98,7 +98,29 @@ function Field({ id, schema, value, isRequired, onChange }: FieldProps) {
     if (schema.format === "date") return <input {...common} type="date" value={text} onInput={(event) => given(event.currentTarget.value)} />;
     return <input {...common} type="text" placeholder={example(schema)} value={text} onInput={(event) => given(event.currentTarget.value)} />;
   }
+  const several = schema.type === "array" ? choicesOf((schema.items ?? {}) as Schema) : null;
+  if (several) return <Several id={id} choices={several} value={Array.isArray(value) ? value : []} onChange={onChange} />;
   return <JsonField id={id} value={value} onChange={onChange} />;
+}
+
+function Several({ id, choices, value, onChange }: { id: string; choices: [Json, string][]; value: Json[]; onChange(value: Json | undefined): void }) {
+  const toggle = (one: Json) => {
+    const chosen = choices.map(([held]) => held).filter((held) => (held === one) !== value.includes(held));
+    onChange(chosen.length ? chosen : undefined);
+  };
+  return (
+    <div id={id} role="group" aria-labelledby={`${id}-label`} class="several">
+      {choices.map(([held, title]) => (
+        <label key={title}><input type="checkbox" checked={value.includes(held)} onChange={() => toggle(held)} /> {title}</label>
+      ))}
+    </div>
+  );
+}
+
+/** What the fields of a form hold before somebody fills them in. */
+export function defaultsOf(schema: Schema): Values {
+  const properties = Object.entries((schema.properties ?? {}) as { [name: string]: Schema });
+  return Object.fromEntries(properties.filter(([, one]) => one.default !== undefined).map(([name, one]) => [name, one.default!]));
 }
 
 /** Whether a field of the form holds what is no JSON: then the value from before it would be sent. The field is focused. */
@@ -152,8 +174,9 @@ function withoutNull(schema: Schema): Schema {
 }
 
 function choicesOf(schema: Schema): [Json, string][] | null {
-  if (Array.isArray(schema.enum) && schema.enum.length <= 200) return schema.enum.map((one) => [one, String(one)]);
-  const options = schema.oneOf;
+  const names = Array.isArray(schema.enumNames) ? schema.enumNames : [];
+  if (Array.isArray(schema.enum) && schema.enum.length <= 200) return schema.enum.map((one, at) => [one, String(names[at] ?? one)]);
+  const options = schema.oneOf ?? schema.anyOf;
   if (!Array.isArray(options) || !options.length) return null;
   const titled = options.map((one) => one as Schema);
   return titled.every((one) => "const" in one) ? titled.map((one) => [one.const as Json, String(one.title ?? one.const)]) : null;

@@ -2,16 +2,19 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Calls, OneCall } from "./calls";
+import { Captures } from "./captures";
 import { Now } from "./now";
 import { toast } from "./parts";
 import { place, to, watchLinks } from "./router";
 import { Servers } from "./servers";
 import { begin, signIn, signInProblem, signOut, who } from "./session";
+import { Settings } from "./settings";
 import { isLive, startStream, streamFor } from "./store";
 import "./style.css";
 import { Tools } from "./tools";
 
-const SCREENS = { now: "Now", calls: "Calls", tools: "Tools", servers: "Servers" };
+const SCREENS = { now: "Now", calls: "Calls", tools: "Tools", servers: "Servers", captures: "Captures", settings: "Settings" };
+const OF_ADMINS = ["captures", "settings"];
 
 function App() {
   if (who.value === undefined) return <main class="empty">Loading …</main>;
@@ -32,7 +35,7 @@ function Console() {
       <header class="bar">
         <a class="brand" href={to("now")}>Pactgate</a>
         <nav aria-label="Screens">
-          {Object.entries(SCREENS).map(([name, title]) => (
+          {Object.entries(SCREENS).filter(([name]) => who.value?.isAdmin || !OF_ADMINS.includes(name)).map(([name, title]) => (
             <a key={name} href={to(name)} aria-current={name === screen ? "page" : undefined}>{title}</a>
           ))}
         </nav>
@@ -44,6 +47,9 @@ function Console() {
         {screen === "calls" ? item ? <OneCall id={item} /> : <Calls /> : null}
         {screen === "tools" ? <Tools name={item} /> : null}
         {screen === "servers" ? <Servers id={item} /> : null}
+        {screen === "captures" && who.value?.isAdmin ? <Captures name={item} /> : null}
+        {screen === "settings" && who.value?.isAdmin ? <Settings item={item} /> : null}
+        {OF_ADMINS.includes(screen) && !who.value?.isAdmin ? <p class="empty">This is for administrators.</p> : null}
         {screen in SCREENS ? null : <p class="empty">There is no such screen. <a href={to("now")}>Now</a></p>}
       </main>
       <div class="toast" role="status">{toast.value}</div>

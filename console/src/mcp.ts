@@ -1,9 +1,15 @@
 // An MCP client of revision 2026-07-28 in the browser: one POST for each request, through the gateway's own /mcp and every gate.
-import { type Json, messageOf, send, who } from "./session";
+import { type Json, messageOf, parsed, send, who } from "./session";
 import type { Schema } from "./store";
 
-const VERSION = "2026-07-28";
+export const VERSION = "2026-07-28";
+export const CLIENT = { name: "pactgate-console", version: "1" };
 const MAX_ROUNDS = 10;
+/** For what asks nothing and shows no progress. */
+export function quietly(signal: AbortSignal): Watch {
+  return { signal, onProgress: () => undefined, ask: async () => ({ action: "cancel" }) };
+}
+
 const PREFIX = "io.modelcontextprotocol/";
 const ENVELOPE = "dev.pactgate/envelope";
 
@@ -20,8 +26,10 @@ export interface Watch {
   ask(question: Question): Promise<Answer>;
 }
 
+export type Block = { type: string; text?: string; [name: string]: Json | undefined };
+
 export interface Result {
-  content?: { type: string; text?: string; [name: string]: Json | undefined }[];
+  content?: Block[];
   structuredContent?: Json;
   isError?: boolean;
   resultType?: string;
@@ -72,7 +80,7 @@ export function message(method: string, params: { [name: string]: Json }, id: nu
   const meta = {
     [`${PREFIX}protocolVersion`]: VERSION,
     [`${PREFIX}clientCapabilities`]: { elicitation: { form: {}, url: {} } },
-    [`${PREFIX}clientInfo`]: { name: "pactgate-console", version: "1" },
+    [`${PREFIX}clientInfo`]: CLIENT,
     progressToken: id,
   };
   const headers: Record<string, string> = {
@@ -85,46 +93,54 @@ export function message(method: string, params: { [name: string]: Json }, id: nu
   return { headers, body: { jsonrpc: "2.0", id, method, params: { ...params, _meta: meta } } };
 }
 
-async function request(
-  method: string,
-  params: { [name: string]: Json },
-  more: Record<string, string>,
-  watch: Watch,
-): Promise<Result> {
+async function request(method: string, params: { [name: string]: Json }, more: Record<string, string>, watch: Watch): Promise<Result> {
+  return resultOf(await answerTo(method, params, watch, more));
+}
+
+/** The response to one request, whatever it is. Throws CallError where there is none. */
+export async function answerTo(
+  method: string, params: { [name: string]: Json }, watch: Watch, more: Record<string, string> = {}, path = "/mcp",
+): Promise<Said> {
   const { headers, body } = message(method, params, ++lastId);
-  const answer = await send("/mcp", {
-    method: "POST",
-    headers: { ...headers, ...more },
-    body: JSON.stringify(body),
-    signal: watch.signal,
-  });
-  if (answer.status === 401) who.value = null;
-  if (!answer.headers.get("Content-Type")?.startsWith("text/event-stream")) {
-    if (!answer.headers.get("Content-Type")?.startsWith("application/json")) throw new CallError(await messageOf(answer));
-    return resultOf(await answer.json());
+  const answer = await send(path, { method: "POST", headers: { ...headers, ...more }, body: JSON.stringify(body), signal: watch.signal });
+  for await (const said of messagesOf(answer)) {
+    if (said.method === "notifications/progress") tellProgress(said, watch);
+    else if ("result" in said || "error" in said) return said;
   }
-  if (!answer.body) throw new CallError("The answer is empty.");
+  throw new CallError("The connection ended before the answer came.");
+}
+
+/** What a peer says has any shape. */
+export type Said = any;
+
+/** The messages of an answer, whether it is one or a stream. Throws CallError. */
+export async function* messagesOf(answer: Response): AsyncGenerator<Said> {
+  if (answer.status === 401) who.value = null;
+  const type = answer.headers.get("Content-Type") ?? "";
+  if (type.startsWith("application/json")) {
+    yield parsed(await answer.text());
+    return;
+  }
+  if (!type.startsWith("text/event-stream") || !answer.body) throw new CallError(await messageOf(answer));
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) throw new CallError("The connection ended before the answer came.");
+    if (done) return;
     const events = (rest + value).split("\n\n");
     rest = events.pop() ?? "";
     for (const event of events) {
       const data = event.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\n");
-      if (!data.trim()) continue;
-      const said = JSON.parse(data);
-      if (said.method === "notifications/progress") {
-        watch.onProgress(said.params.progress, said.params.total, said.params.message);
-      } else if ("result" in said || "error" in said) {
-        return resultOf(said);
-      }
+      if (data.trim()) yield parsed(data);
     }
   }
 }
 
-function resultOf(said: { result?: Result; error?: { message: string; data?: Json } }): Result {
+export function tellProgress(said: Said, watch: Watch): void {
+  watch.onProgress(said.params.progress, said.params.total, said.params.message);
+}
+
+export function resultOf(said: { result?: Result; error?: { message: string; data?: Json } }): Result {
   if (said.result) return said.result;
   const data = said.error?.data;
   throw new CallError(
@@ -134,7 +150,7 @@ function resultOf(said: { result?: Result; error?: { message: string; data?: Jso
 }
 
 /** Arguments that a schema wants as headers too, at any depth. */
-function mirrored(schema: Schema | null, args: Json): Record<string, string> {
+export function mirrored(schema: Schema | null, args: Json): Record<string, string> {
   const headers: Record<string, string> = {};
   if (typeof args !== "object" || args === null || Array.isArray(args)) return headers;
   for (const [name, property] of Object.entries((schema?.properties ?? {}) as { [name: string]: Schema })) {

@@ -3,9 +3,11 @@ import { useEffect, useState } from "preact/hooks";
 import { Badge, CallLink, clockTime, CopyButton, Empty, millis, Outcome, Text } from "./parts";
 import { Playground } from "./playground";
 import { to } from "./router";
-import { type Call, calls, loadTools, rank, type Server, servers, tools } from "./store";
+import { read, who } from "./session";
+import { calls, loadTools, rank, type Server, servers, tools } from "./store";
+import { rates, watchTraffic } from "./traffic";
 
-const WINDOW_S = 60;
+const WINDOW_MS = 60_000;
 const WELCOMED = "pactgate-console-welcomed";
 
 export function Now() {
@@ -45,10 +47,9 @@ export function Now() {
 
 function Welcome() {
   const [isShown, setShown] = useState(localStorage.getItem(WELCOMED) === null);
-  if (!isShown) return null;
+  if (!isShown) return <p class="again"><button type="button" class="small" onClick={() => setShown(true)}>How do I connect a client?</button></p>;
   const known = tools.value ?? [];
   const tool = known.find((one) => one.isReadOnly && !((one.inputSchema?.required ?? []) as string[]).length) ?? known[0];
-  const endpoint = `${location.origin}/mcp`;
   const dismiss = () => {
     localStorage.setItem(WELCOMED, "1");
     setShown(false);
@@ -60,54 +61,95 @@ function Welcome() {
         Clients connect to this gateway and see the tools of every server below. Every call passes the same checks, and is listed here with
         what became of it.
       </p>
-      <p class="copyable"><span>Address for your client</span> <code>{endpoint}</code> <CopyButton text={endpoint} /></p>
       {tool ? (
         <div class="try">
           <p><strong>Try one: {tool.title ?? tool.toolName}</strong> <span class="dim"><Text text={tool.description ?? ""} limit={200} /></span></p>
           <Playground tool={tool} isShort />
         </div>
       ) : null}
+      <ConnectClient />
       <button type="button" class="small" onClick={dismiss}>Hide this</button>
     </section>
   );
 }
 
-function Rates() {
-  const [now, setNow] = useState(Date.now());
+interface ClientEntry {
+  id: string;
+  title: string;
+  file: string;
+  entry: string;
+}
+
+/** The address, and what stands in the file of each client. */
+function ConnectClient() {
+  const [clients, setClients] = useState<ClientEntry[]>([]);
+  const [chosen, setChosen] = useState("");
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 1000);
-    return () => clearInterval(timer);
+    read<{ clients: ClientEntry[] }>("/api/clients").then((found) => setClients(found.clients), () => undefined);
   }, []);
-  const recent = calls.value.filter((call) => now - Date.parse(call.time) < WINDOW_S * 1000);
-  const failed = recent.filter((call) => call.outcome !== "ok");
-  const times = recent.map((call) => call.durationMs).sort((one, other) => one - other);
-  const at = (share: number) => (times.length ? millis(times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0) : "–");
+  const endpoint = `${location.origin}/mcp`;
+  const client = clients.find((one) => one.id === chosen);
+  const command = `pactgate connect ${chosen}`;
+  return (
+    <div class="try">
+      <p class="copyable"><strong>Connect your client</strong> <code>{endpoint}</code> <CopyButton text={endpoint} label="Copy the address" /></p>
+      {clients.length ? (
+        <p class="copyable">
+          <label for="client">What my client needs</label>
+          <select id="client" value={chosen} onChange={(event) => setChosen(event.currentTarget.value)}>
+            <option value="">choose a client</option>
+            {clients.map((one) => <option key={one.id} value={one.id}>{one.title}</option>)}
+          </select>
+        </p>
+      ) : null}
+      {client ? (
+        <>
+          <p class="copyable"><span>Either run</span> <code>{command}</code> <CopyButton text={command} /></p>
+          <p class="copyable"><span>or write this into <code>{client.file}</code></span> <CopyButton text={client.entry} /></p>
+          <pre class="entry">{client.entry}</pre>
+          {who.value?.needsToken ? <p class="dim">Clients need a token here: <code>pactgate keys add {client.id}</code> makes one.</p> : null}
+        </>
+      ) : null}
+    </div>
+  );
+}
+
+function Rates() {
+  useEffect(watchTraffic, []);
   const up = servers.value.filter((server) => server.status === "connected").length;
   const enabled = servers.value.filter((server) => server.status !== "disabled").length;
+  const now = rates.value?.all;
+  const failed = calls.value.filter((call) => call.outcome !== "ok" && Date.now() - Date.parse(call.time) < WINDOW_MS);
+  const codes = Object.entries(Object.groupBy(failed, (call) => (call.outcome === "cancelled" ? call.outcome : (call.code ?? call.outcome)))).sort(([, one], [, other]) => other!.length - one!.length);
+  const shown = (ms: number | null | undefined) => (ms == null ? "–" : millis(ms));
   return (
-    <section class="rates" aria-label="The last minute">
-      <a class="rate" href={to("servers")}><b>{up} of {enabled}</b><span>servers connected</span></a>
-      <a class="rate" href={to("calls")}><b>{recent.length ? (recent.length / WINDOW_S).toFixed(2) : "0"}</b><span>calls/s, last minute</span><Spark calls={recent} now={now} /></a>
-      <a class="rate" href={to("calls")}><b>{at(0.5)}</b><span>p50</span></a>
-      <a class="rate" href={to("calls")}><b>{at(0.99)}</b><span>p99</span></a>
-      <a class={`rate ${failed.length ? "has-failed" : ""}`} href={to("calls", "", { filter: "outcome:!ok" })}><b>{failed.length}</b><span>not ok</span></a>
+    <section aria-label="The last minute">
+      <div class="rates">
+        <a class="rate" href={to("servers")}><b>{up} of {enabled}</b><span>servers connected</span></a>
+        <a class="rate" href={to("calls")}><b>{now ? perSecond(now.callsPerS) : "–"}</b><span>calls/s, last minute</span><Spark counts={rates.value?.spark ?? []} /></a>
+        <a class="rate" href={to("calls")}><b>{shown(now?.p50)}</b><span>p50</span></a>
+        <a class="rate" href={to("calls")}><b>{shown(now?.p99)}</b><span>p99</span></a>
+        <a class="rate" href={to("calls")}><b>{now ? now.running : "–"}{now?.waiting ? ` + ${now.waiting}` : ""}</b><span>running{now?.waiting ? " + waiting" : ""}</span></a>
+        <a class={`rate ${failed.length ? "has-failed" : ""}`} href={to("calls", "", { filter: "outcome:!ok" })}><b>{failed.length}</b><span>not ok</span></a>
+      </div>
+      {codes.length ? <p class="codes">{codes.slice(0, 6).map(([code, rows]) => <a key={code} href={to("calls", "", { filter: rows![0]!.code === code ? `code:${code} outcome:!cancelled` : `outcome:${code}` })}>{rows!.length} × {code.replaceAll("_", " ").toLowerCase()}</a>)}</p> : null}
     </section>
   );
 }
 
-function Spark({ calls: rows, now }: { calls: Call[]; now: number }) {
-  const counts = new Array<number>(30).fill(0);
-  for (const row of rows) {
-    const slot = 29 - Math.floor((now - Date.parse(row.time)) / 2000);
-    if (slot >= 0 && slot < 30) counts[slot]! += 1;
-  }
+function perSecond(rate: number): string {
+  return rate === 0 ? "0" : rate < 10 ? rate.toFixed(2) : rate < 100 ? rate.toFixed(1) : Math.round(rate).toLocaleString();
+}
+
+function Spark({ counts }: { counts: number[] }) {
   const most = Math.max(1, ...counts);
-  const points = counts.map((count, at) => `${(at * 100) / 29},${22 - (count / most) * 20}`).join(" ");
+  const points = counts.map((count, at) => `${(at * 100) / Math.max(1, counts.length - 1)},${22 - (count / most) * 20}`).join(" ");
   return <svg class="spark" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true"><polyline points={points} /></svg>;
 }
 
 export function ServerCard({ server }: { server: Server }) {
   const reason = server.trouble ?? server.lastError;
+  const rate = rates.value?.byServer.get(server.serverId);
   const kind = server.status === "disabled" ? "plain" : rank(server) < 3 ? "broken" : rank(server) === 3 ? "warned" : "good";
   return (
     <article class={`card ${kind}`} data-server={server.serverId} data-status={server.status}>
@@ -119,7 +161,8 @@ export function ServerCard({ server }: { server: Server }) {
         <p class="dim">
           {server.toolCount} {server.toolCount === 1 ? "tool" : "tools"} · {server.transport}
           {server.protocolVersion ? ` · ${server.protocolVersion}` : ""}
-          {server.latencyMs === null ? "" : ` · connected in ${millis(server.latencyMs)}`}
+          {server.isIdle ? " · starts at its next call" : ""}
+          {rate?.callsPerS ? ` · ${perSecond(rate.callsPerS)} calls/s, p50 ${millis(rate.p50 ?? 0)}` : ""}
         </p>
       ) : (
         <>
@@ -133,6 +176,7 @@ export function ServerCard({ server }: { server: Server }) {
 }
 
 export function nextStep(server: Server) {
+  if (/pactgate login/.test(server.trouble ?? server.lastError ?? "")) return <><a href={to("servers", server.serverId)}>Sign in</a>, or run <code>pactgate login {server.serverId}</code>.</>;
   if (server.status === "connecting" || server.status === "disconnected") return "The gateway is connecting it again.";
   return <>The gateway goes on trying. <code>pactgate doctor {server.serverId}</code> finds the cause.</>;
 }

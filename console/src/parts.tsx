@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { Json } from "./session";
+import { ApiError, type Json, messageOf, send } from "./session";
 import type { Call } from "./store";
 import { to } from "./router";
 
@@ -11,16 +11,32 @@ const MAX_ITEMS = 200;
 
 export const toast = signal("");
 
-export function copy(text: string): void {
-  void navigator.clipboard.writeText(text).then(
-    () => (toast.value = "Copied."),
-    () => (toast.value = "The browser did not allow copying."),
-  );
-  setTimeout(() => (toast.value = ""), 2000);
+let toastTimer = 0;
+
+/** Say something for a moment, the longer the text the longer. */
+export function say(text: string): void {
+  toast.value = text;
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => (toast.value = ""), 1500 + text.length * 50);
 }
 
-export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
-  return <button type="button" class="small" onClick={() => copy(text)}>{label}</button>;
+export function copy(text: string): void {
+  void navigator.clipboard.writeText(text).then(() => say("Copied."), () => say("The browser did not allow copying."));
+}
+
+export function CopyButton({ text, label = "Copy" }: { text: string | (() => string); label?: string }) {
+  return <button type="button" class="small" onClick={() => copy(typeof text === "string" ? text : text())}>{label}</button>;
+}
+
+/** Save an answer as a file, byte for byte. Throws ApiError. */
+export async function save(name: string, path: string): Promise<void> {
+  const answer = await send(path);
+  if (!answer.ok) throw new ApiError(answer.status, await messageOf(answer));
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await answer.blob());
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 /** A long text, shown in part until somebody wants all of it. */
@@ -40,6 +56,7 @@ export function Text({ text, limit = MAX_TEXT }: { text: string; limit?: number 
 
 export function JsonTree({ value, name, depth = 0 }: { value: Json; name?: string; depth?: number }) {
   const [isOpen, setOpen] = useState(depth < 2);
+  if (typeof value === "object" && value !== null && "rawJSON" in value && Object.isFrozen(value)) return <div class="leaf">{name === undefined ? null : <span class="key">{name}: </span>}<span class="json-number">{String(value.rawJSON)}</span></div>;
   const label = name === undefined ? null : <span class="key">{name}: </span>;
   if (typeof value !== "object" || value === null) {
     return (
@@ -85,9 +102,16 @@ export function CallLink({ id, children }: { id: string; children?: ComponentChi
   return <a href={to("calls", id)}>{children ?? <code>{id.slice(0, 8)}</code>}</a>;
 }
 
-export function clockTime(stamp: string): string {
-  const at = new Date(stamp);
-  return Number.isNaN(at.valueOf()) ? stamp : at.toLocaleTimeString(undefined, { hour12: false });
+const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hour12: false }); // to make one for each row takes longer than the row
+const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hour12: false });
+
+export function clockTime(stamp: string, format = CLOCK): string {
+  const at = Date.parse(stamp);
+  return Number.isNaN(at) ? stamp : format.format(at);
+}
+
+export function fullTime(stamp: string): string {
+  return clockTime(stamp, FULL);
 }
 
 export function millis(ms: number): string {

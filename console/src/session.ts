@@ -7,6 +7,7 @@ const SESSION = "/console/session";
 export interface Who {
   subject: string;
   isAdmin: boolean;
+  needsToken: boolean;
 }
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -30,12 +31,31 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
   return fetch(path, { ...init, headers, credentials: "same-origin", redirect: "error", cache: "no-store" });
 }
 
-/** The JSON at a path of the API. Throws ApiError. */
-export async function read<T>(path: string): Promise<T> {
-  const answer = await send(path);
+/** The JSON at a path of the API, or what it answers to a body. Throws ApiError. */
+export async function read<T>(path: string, signal: AbortSignal | null = null, body?: Json): Promise<T> {
+  const post = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const answer = await send(path, { signal, ...(body === undefined ? {} : post) });
   if (answer.status === 401) who.value = null;
   if (!answer.ok) throw new ApiError(answer.status, await messageOf(answer));
-  return (await answer.json()) as T;
+  return parsed(await answer.text()) as T;
+}
+
+interface ExactJson {
+  rawJSON?(text: string): Json;
+  parse(text: string, revive: (name: string, value: Json, context?: { source?: string }) => Json): Json;
+}
+
+/** JSON of others: integers that the browser can't hold stay as they were written, where it knows how. They are sent on unchanged. */
+export function parsed(text: string): Json {
+  const exact = JSON as unknown as ExactJson;
+  return exact.parse(text, (_, value, context) =>
+    typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "") && exact.rawJSON ? exact.rawJSON(context!.source!) : value,
+  );
+}
+
+/** What went wrong, for people. */
+export function reason(fault: unknown): string {
+  return fault instanceof ApiError ? fault.message : "The gateway can't be reached.";
 }
 
 export async function messageOf(answer: Response): Promise<string> {
@@ -60,7 +80,7 @@ export async function signIn(secret: string): Promise<void> {
   } else {
     const found = (await answer.json()) as Who & { key: string };
     localStorage.setItem(KEY, found.key);
-    who.value = { subject: found.subject, isAdmin: found.isAdmin };
+    who.value = { subject: found.subject, isAdmin: found.isAdmin, needsToken: found.needsToken };
   }
 }
 

@@ -12,6 +12,9 @@ export interface Server {
   lastError: string | null;
   trouble: string | null;
   lastConnectedAt: string | null;
+  isIdle?: boolean;
+  mayHide?: string | null;
+  leftOut?: string[];
   latencyMs: number | null;
   attempts: number;
   pid: number | null;
@@ -49,6 +52,9 @@ export interface Tool {
   timeoutMs: number;
   timeoutSource: string;
   rateLimit: { rpm: number; burst: number } | null;
+  definitionBytes: number;
+  lock: string | null;
+  allowedFor?: { [name: string]: string };
 }
 
 export type Schema = { [name: string]: Json };

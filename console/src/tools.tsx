@@ -38,7 +38,7 @@ export function Tools({ name }: { name: string }) {
         {tools.value && !found.length ? <Empty>No tool matches.</Empty> : null}
       </div>
       <div class="detail">
-        {tool ? <OneTool key={tool.fullName} tool={tool} /> : <Empty>{name && tools.value ? `There is no tool ${name} now.` : "Choose a tool."}</Empty>}
+        {tool ? <OneTool key={tool.fullName + (place.value.query.get("again") ?? "")} tool={tool} /> : <Empty>{name && tools.value ? `There is no tool ${name} now.` : "Choose a tool."}</Empty>}
       </div>
     </section>
   );
@@ -52,7 +52,7 @@ function OneTool({ tool }: { tool: Tool }) {
       <p><code>{tool.fullName}</code></p>
       <p><Text text={tool.description ?? ""} limit={2000} /></p>
       <h2>Playground</h2>
-      <Playground tool={tool} />
+      <Playground tool={tool} again={place.value.query.get("again") ?? ""} />
       <h2>Treatment</h2>
       <dl class="facts">
         <Fact name="category">{tool.category} <span class="dim">({tool.categoryReason})</span></Fact>
@@ -61,6 +61,9 @@ function OneTool({ tool }: { tool: Tool }) {
         <Fact name="timeout">{millis(tool.timeoutMs)} <span class="dim">({tool.timeoutSource})</span></Fact>
         <Fact name="rate limit">{tool.rateLimit ? `${tool.rateLimit.rpm} per minute, burst ${tool.rateLimit.burst}` : ""}</Fact>
         <Fact name="effects">{tool.effectsLevel}</Fact>
+        <Fact name="who may call it">{tool.allowedFor ? Object.entries(tool.allowedFor).map(([name, answer]) => <span key={name}>{name} <Badge kind={answer === "yes" ? "good" : answer === "no" ? "broken" : "warned"}>{answer}</Badge> </span>) : "every client that may connect"}</Fact>
+        <Fact name="cost">{tool.definitionBytes.toLocaleString()} bytes <span class="dim">(about {Math.ceil(tool.definitionBytes / 4).toLocaleString()} tokens in each conversation that lists it)</span></Fact>
+        <Fact name="lock file">{tool.lock ? <Badge kind={tool.lock === "approved" ? "good" : "warned"}>{tool.lock}</Badge> : <span class="dim">not used</span>}</Fact>
       </dl>
       <h2>Input schema</h2>
       <div class="json"><JsonTree value={tool.inputSchema ?? {}} /></div>

@@ -288,6 +288,7 @@ class Gateway:
             recorders=self._taps,
             replicas=self._replicas,
             client=self._client,
+            credentials=self._credentials,
             on_keys=partial(self._overload.share, True),
             on_token=lambda token: self._know([token]),
             on_gone=self._forget,
@@ -457,6 +458,11 @@ class Gateway:
             ("pactgate_children", "Processes of servers.", len(self._child_reaper)),
             ("pactgate_sessions", "Sessions of legacy clients over HTTP.", self.http.session_count),
             ("pactgate_suspended_calls", "Calls that wait until their client was asked.", self.bridge.suspended_count),
+            (
+                "pactgate_sign_ins_wanted",
+                "Servers that wait until somebody signs in.",
+                sum(grant.is_wanted for grant in self._grants.values()),
+            ),
         ]
 
     def _dialer(self, server: ServerConfig, info: dict[str, Any]) -> Dialer:

@@ -8,17 +8,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pactgate.admission import Admission
 from pactgate.audit.call_history import CallHistory
 from pactgate.capture.recorders import GatewayRecorders
 from pactgate.catalog.connections import Connections
 from pactgate.config.model import Config
+from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.fault_barrier import Listeners
 from pactgate.core.principal import Principal
 from pactgate.inbound.call_stream import CallStreams
 from pactgate.inbound.console import Console
+from pactgate.inbound.console_captures import ConsoleCaptures
 from pactgate.inbound.console_sessions import ConsoleSessions
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
@@ -26,9 +28,13 @@ from pactgate.inbound.server_limits import ServerLimits
 from pactgate.pipeline.kernel import Kernel
 from pactgate.policy.access import sees_everything
 from pactgate.replicas import Replicas
+from pactgate.state.credential_store import CredentialStore
 from pactgate.telemetry.server_logs import ServerLogs
 from pactgate.telemetry.snapshot import GatewaySnapshot
 from pactgate.upstreams.http.client import HttpClient
+
+if TYPE_CHECKING:
+    from pactgate.upstreams.oauth.browser_sign_in import SignIns
 
 
 class HttpEndpoint:
@@ -48,11 +54,13 @@ class HttpEndpoint:
         recorders: GatewayRecorders,
         replicas: Replicas,
         client: HttpClient,
+        credentials: CredentialStore | None,
         on_keys: Callable[[], None],
         on_token: Callable[[str], None],
         on_gone: Callable[[str], None],
     ) -> None:
-        """`client` asks identity providers. `on_token` is told the token that is made for a run, `on_gone` whose rights have ended."""
+        """`client` asks identity providers, `credentials` keeps sign-ins at servers. `on_token` is told the token that is made for a run,
+        `on_gone` whose rights have ended."""
         self.address: str | None = None
         self._config = config
         self._kernel = kernel
@@ -64,6 +72,8 @@ class HttpEndpoint:
         self._listeners = listeners
         self._recorders = recorders
         self._replicas = replicas
+        self._credentials = credentials
+        self._sign_ins: SignIns | None = None
         self._on_token = on_token
         self._on_gone = on_gone
         self._admission = Admission(config, client, listeners.emit, on_keys=on_keys)
@@ -152,6 +162,8 @@ class HttpEndpoint:
         """After the connections have ended."""
         if self._frontend is not None:
             self._frontend.close()
+        if self._sign_ins is not None:
+            await self._sign_ins.close()
         await self._admission.close()
 
     def _console(self) -> Console:
@@ -162,7 +174,40 @@ class HttpEndpoint:
             listen=partial(self._listeners.add, "console"),
             unlisten=partial(self._listeners.remove, "console"),
         )
-        return Console(self._console_sessions, streams, self._listeners.emit)
+        captures = ConsoleCaptures(
+            self._config.capture.dir, lambda count, keeps: self._stories.latest(count, None, keeps)
+        )
+        return Console(
+            self._console_sessions,
+            streams,
+            captures,
+            self._listeners.emit,
+            sign_in=self._sign_in,
+            client_entries=self._client_entries,
+            needs_token=self._needs_token,
+        )
+
+    def _client_entries(self, address: str) -> list[dict[str, Any]]:
+        from pactgate.config.clients.shown_entries import shown_entries  # for the few who ask
+
+        return shown_entries(f"{address}/mcp", needs_token=self._needs_token())
+
+    def _needs_token(self) -> bool:
+        return not self._config.allows_anonymous
+
+    async def _sign_in(self, server: str) -> str:
+        """Begin the sign-in of a person at a server, in the browser of this machine. Raises GatewayFailure."""
+        from pactgate.upstreams.oauth.browser_sign_in import SignIns  # for the few who press the button
+
+        if self._credentials is None or not self._config.is_loopback or server not in self._config.servers:
+            message = f"Sign in where the gateway runs: pactgate login {server}"
+            raise GatewayFailure(Kind.UNKNOWN_SERVER, message, server=server)
+        if self._sign_ins is None:
+            self._sign_ins = SignIns(self._credentials, self._sign_in_failed)
+        return await self._sign_ins.begin(self._config.servers[server])
+
+    def _sign_in_failed(self, server: str, reason: str) -> None:
+        self._server_logs.wrote(server, [f"sign-in: {reason}".encode()])
 
     def _servers_for(self, principal: Principal) -> list[dict[str, Any]]:
         """The rows of the servers that exist for a client."""

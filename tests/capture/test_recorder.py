@@ -289,3 +289,17 @@ def test_a_note_that_can_not_be_read_ends_its_recording_alone_and_is_reported_on
     first, second = captures(tmp_path)
     assert (len(first["exchanges"]), first["missing"]) == (1, 3)
     assert (len(second["exchanges"]), "missing" in second) == (2, False)
+
+
+def test_times_count_from_the_beginning_of_the_recording_however_late_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = iter(("2026-11-19T20:00:00.000+00:00", "2026-11-19T20:00:01.000+00:00"))
+    monkeypatch.setattr("pactgate.capture.recorder._now", lambda: next(moments))
+    made = recorder(tmp_path, later=lambda delay_s, act: None)
+    address = made.address("pactgate", "callers", is_shared=True)
+    connection = made.connection("files", "servers", "stdio")
+    address.requested("POST", "/mcp", {}, b'{"id":1,"method":"x"}').answered(200, {}, b"")
+    connection.passed(b'{"id":1,"method":"x"}', from_client=True)
+    made.close()  # only now they are read
+    assert [session["started_at"][17:19] for session in captures(tmp_path)] == ["00", "01"]

@@ -26,7 +26,7 @@ class Site:
         self.router = SessionRouter(
             context.redaction,
             lambda path, is_modern: SessionWriter(
-                RecordedConnection(f"x{path}", "callers", "http", is_modern), context
+                RecordedConnection(f"x{path}", "callers", "http", "2026-11-19T20:00:00.000+00:00", is_modern), context
             ),
         )
         self._number = 0

@@ -11,7 +11,7 @@ from pactgate.capture.session_writer import RecordedConnection, SessionWriter
 from pactgate.core.events import CaptureEnded, CaptureFailed, Event
 from tests.capture.inline import inline_context
 
-SUBJECT = RecordedConnection("almanac", "servers", "stdio")
+SUBJECT = RecordedConnection("almanac", "servers", "stdio", "2026-11-19T20:00:00.000+00:00")
 
 
 def session_writer(folder: Path, max_bytes: int = 1_000_000) -> tuple[SessionWriter, list[Event]]:

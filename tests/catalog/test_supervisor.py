@@ -15,7 +15,7 @@ import pytest
 from msgspec import Raw
 
 from pactgate.catalog.backoff import Backoff
-from pactgate.catalog.supervisor import Supervisor
+from pactgate.catalog.supervisor import MAX_HISTORY, Supervisor
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Event, ServerConnecting, ServerFailed
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
@@ -307,3 +307,23 @@ async def test_stopping_during_a_hanging_attempt_leaves_no_process_and_tells_who
             await waiting
         assert running_children() == []
         assert watched.supervisor.status is ServerStatus.DISCONNECTED
+
+
+async def test_what_happened_to_a_server_is_kept_with_the_reason_of_each_failure(tmp_path: Path) -> None:
+    options = {"fail_first": {"file": str(tmp_path / "starts"), "times": 1}}
+    async with running(scripted(options=options, max_retries=3, era="legacy")) as watched:
+        await watched.until(lambda: watched.supervisor.status is ServerStatus.CONNECTED)
+        history = watched.supervisor.row()["history"]
+    assert [step["event"] for step in history] == ["attempt began", "attempt failed", "attempt began", "connected"]
+    assert [bool(step.get("reason")) for step in history] == [False, True, False, False]
+    assert all(step["time"] <= history[-1]["time"] for step in history)
+
+
+async def test_the_history_of_a_server_is_bounded() -> None:
+    watched = Watched(scripted(), QUICK)
+    for _ in range(MAX_HISTORY):
+        watched.supervisor.enable()
+        await watched.supervisor.disable()
+    assert len(watched.supervisor.row()["history"]) == MAX_HISTORY
+    await watched.client.close()
+    await watched.child_reaper.close()

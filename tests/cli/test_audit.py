@@ -12,14 +12,12 @@ from urllib.request import urlopen
 
 import pytest
 
-from pactgate.app import build
-from pactgate.cli.explain import GATE_TEXTS
-from pactgate.config.model import Config
+from pactgate.inbound.admin import LISTED_CALLS
 from pactgate.protocol.versions import LATEST_MODERN
 from tests.audit.logs import made
 from tests.cli.program import Served, demo, run, write_config
 from tests.support.eventually import eventually_blocking
-from tests.support.facing import META, message
+from tests.support.facing import META, message, modern
 from tests.support.raw_http import RawClient, post
 
 CANARY = "canary-7f3a9c-secret"
@@ -31,7 +29,13 @@ AUTH = {"anonymous": True, "tokens": {"ops": {"token": TOKEN["PACTGATE_TOKEN"], 
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("audited")
     almanac = {**demo("almanac"), "env": {"API_KEY": CANARY}}
-    write_config(folder, {"almanac": almanac}, audit={"file": "audit.jsonl", "arguments": "values"}, auth=AUTH)
+    write_config(
+        folder,
+        {"almanac": almanac},
+        audit={"file": "audit.jsonl", "arguments": "values"},
+        auth=AUTH,
+        rateLimits={"enabled": False},
+    )
     with Served(folder) as served:
         served.wait_for("ok +almanac ")
         yield served
@@ -101,11 +105,6 @@ def test_the_story_of_a_refused_call_says_where_it_stopped_and_what_to_do(gatewa
     assert lines["next"]
 
 
-def test_every_gate_has_words_for_users() -> None:
-    gates = [gate.name for gate in build(Config(), lambda event: None).tool_call.gates]
-    assert set(GATE_TEXTS) == set(gates)
-
-
 def test_the_story_of_an_answered_call_is_the_same_from_the_gateway_and_from_the_log(gateway: Served) -> None:
     answer = json.loads(gateway.run("call", "date_facts", "date=2026-06-22", "--json").stdout)
     known = answer["_meta"]["dev.pactgate/envelope"]["requestId"]
@@ -148,6 +147,21 @@ def test_without_an_id_the_last_calls_are_listed_and_an_unknown_one_is_said(gate
     assert done.returncode == 1
     assert "no-such-call not found" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_call_that_is_no_longer_listed_is_found_among_all_that_are_kept(gateway: Served) -> None:
+    gateway.run("call", "no-such-tool")
+    old = json.loads(gateway.run("explain", "last", "--json").stdout)["requestId"]
+    asyncio.run(call_often(gateway, LISTED_CALLS + 1))
+    assert old not in gateway.run("explain", "--json").stdout
+    assert gateway.run("explain", old[:8]).stdout.startswith("no-such-tool: unknown tool")
+    assert old in gateway.run("explain", "--failed", "--json").stdout
+
+
+async def call_often(gateway: Served, count: int) -> None:
+    async with RawClient(int(gateway.url.rpartition(":")[2])) as client:
+        for _ in range(count):
+            assert (await client.ask(modern("tools/call", name="date_facts"))).status == 200
 
 
 def test_a_call_is_found_by_the_beginning_of_its_id_or_as_the_last_one(gateway: Served) -> None:

@@ -122,3 +122,15 @@ def test_a_token_can_come_from_a_file_or_standard_input_instead_of_the_command_l
     assert (empty.returncode, "has no token in its first line" in empty.stderr) == (2, True)
     missing = gateway.run(*words, "--token-file", str(tmp_path / "none"))
     assert (missing.returncode, "can't be read" in missing.stderr) == (2, True)
+
+
+def test_a_dry_run_shows_the_change_and_where_settings_come_from(gateway: Served) -> None:
+    before = gateway.run("config", "get", "limits.maxObjectDepth", **TOKEN).stdout
+    planned = gateway.run("config", "set", "limits.maxObjectDepth", "9", "--dry-run", **TOKEN)
+    assert (planned.returncode, planned.stdout.startswith("limits.maxObjectDepth: 10 -> 9 (not applied")) == (0, True)
+    assert gateway.run("config", "set", "limits.maxObjectDepth", "0", "--dry-run", **TOKEN).returncode == 1
+    assert gateway.run("config", "get", "limits.maxObjectDepth", **TOKEN).stdout == before
+    shown = json.loads(gateway.run("config", "show", "--json", **TOKEN).stdout)
+    assert shown["origins"]["listen.port"] == "command line"
+    assert shown["origins"]["auth.tokens"].startswith("pactgate.json:")
+    assert {"limits", "mcpServers.*.enabled"} <= set(shown["settable"])

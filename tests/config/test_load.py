@@ -71,7 +71,7 @@ def test_every_format_gives_the_same_configuration(suffix: str, tmp_path: Path) 
     (tmp_path / "other").mkdir()
     as_json = loaded(tmp_path / "other", SAME[".json"], CRM="crm-token")
     config = loaded(tmp_path, SAME[suffix], suffix, CRM="crm-token")
-    for name in set(Config.__struct_fields__) - {"file", "key_file", "credential_file"}:
+    for name in set(Config.__struct_fields__) - {"file", "key_file", "credential_file", "origins"}:
         assert getattr(config, name) == getattr(as_json, name)
     crm = config.servers["crm"]
     assert (crm.id, crm.headers, crm.enabled) == ("crm", {"Authorization": "Bearer crm-token"}, False)
@@ -521,3 +521,23 @@ def test_a_command_needs_the_variables_of_its_sections_only(tmp_path: Path) -> N
     settings = {**server(env={"A": "${X}"}), "auth": {"tokens": {"o": {"token": "${Y}"}}}, "listen": {"port": 9}}
     path = written(tmp_path, json.dumps(settings), ".json")
     assert load(path, environ={}, only=("listen",)).listen.port == 9
+
+
+@pytest.mark.parametrize("suffix", [".json", ".yaml", ".toml"])
+def test_each_setting_that_is_not_the_default_says_where_it_comes_from(suffix: str, tmp_path: Path) -> None:
+    texts = {
+        ".json": '{\n"log": {\n"level": "debug"},\n"limits": {"maxArraySize": 7}}',
+        ".yaml": "# a comment\nlog:\n  level: debug\nlimits: {maxArraySize: 7}\n",
+        ".toml": '# a comment\n[log]\nlevel = "debug"\n[limits]\nmaxArraySize = 7\n',
+    }
+    path = tmp_path / f"pactgate{suffix}"
+    path.write_text(texts[suffix])
+    path.chmod(0o600)
+    environ = {"OTEL_SERVICE_NAME": "edge", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
+    config = load(path, environ=environ, overrides={"log.level": "error", "listen.port": None})
+    assert config.origins == {
+        "log.level": "command line",
+        "limits.maxArraySize": f"{path.name}:{4 if suffix != '.toml' else 5}",
+        "telemetry.endpoint": "the environment",
+        "telemetry.serviceName": "the environment",
+    }

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pactgate.core.events import RequestFinished, ServerDisconnected
-from pactgate.inbound.call_stream import MAX_READERS, MAX_WAITING_ROWS
+from pactgate.inbound.call_stream import MAX_READERS, MAX_RECORDS, MAX_WAITING_ROWS
 from tests.support.callers import caller, context
 from tests.support.consoles import ADMIN, USER, ServedConsole, serving_console
 from tests.support.eventually import eventually
@@ -64,10 +64,43 @@ async def test_the_filter_is_applied_at_the_gateway() -> None:
 async def test_what_comes_too_fast_is_dropped_and_counted() -> None:
     async with serving_console() as console, console.served.client() as client:
         await opened(console, client)
-        for _ in range(MAX_WAITING_ROWS + 7):
-            console.emit(finished("app", "files.read"))
+        for number in range(MAX_RECORDS + 7):
+            console.emit(finished("app", f"files.t{number}"))
         facts = await told(client)
-        assert (len(facts["calls"]), facts["lost"]) == (MAX_WAITING_ROWS, 7)
+        assert (len(facts["calls"]), facts["lost"]) == (MAX_WAITING_ROWS, MAX_RECORDS + 7 - MAX_WAITING_ROWS)
+        assert facts["calls"][-1]["tool"] == f"files.t{MAX_RECORDS + 6}"
+
+
+async def test_what_comes_fast_is_filtered_before_it_is_dropped() -> None:
+    async with serving_console() as console, console.served.client() as plain, console.served.client() as filtered:
+        await opened(console, plain)
+        await opened(console, filtered, query="?filter=tool:rare")
+        console.emit(finished("app", "files.rare"))
+        for _ in range(MAX_RECORDS - 1):
+            console.emit(finished("app", "files.read"))
+        facts = await told(filtered)
+        assert ([row["tool"] for row in facts["calls"]], facts["lost"]) == (["files.rare"], 0)
+        facts = await told(plain)
+        assert (len(facts["calls"]), facts["lost"]) == (MAX_WAITING_ROWS, MAX_RECORDS - MAX_WAITING_ROWS)
+
+
+async def test_a_reader_that_is_slow_loses_the_oldest_rows_and_is_told_how_many() -> None:
+    async with serving_console() as console, console.served.client() as slow, console.served.client() as quick:
+        await opened(console, slow)
+        await opened(console, quick)
+        slow.transport.pause_reading()
+        sent = 0
+        while not any(reader.lost for reader in console.streams._readers):
+            for _ in range(MAX_WAITING_ROWS):
+                console.emit(finished("app", "x" * 20_000))
+            sent += MAX_WAITING_ROWS
+            assert len((await told(quick))["calls"]) == MAX_WAITING_ROWS, "nobody waits for the slow one"
+        slow.transport.resume_reading()
+        seen = lost = 0
+        while seen + lost < sent:
+            facts = await told(slow)
+            seen, lost = seen + len(facts["calls"]), lost + facts["lost"]
+        assert (seen + lost, lost > 0) == (sent, True)
 
 
 async def test_nothing_listens_when_nobody_reads() -> None:

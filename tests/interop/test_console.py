@@ -6,9 +6,11 @@ PACTGATE_PICTURES=docs/pictures makes the pictures of the docs again.
 from __future__ import annotations
 
 import filecmp
+import gzip
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -22,7 +24,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.interop.console.server import MANY, MARKUP
+from pactgate.conformance.check import check_capture
+from tests.interop.console.server import LONG, MANY, MARKUP
 from tests.interop.processes import GATEWAY, HERE, PYTHON, ROOT, TOOLS, Program
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
@@ -36,15 +39,28 @@ DEMO_STEPS = [
     "sign_in",
     "servers",
     "try_one",
+    "connect_client",
     "kill",
+    "server",
     "progress",
+    "both_eras",
     "cancel",
+    "cancel_legacy",
+    "copies",
     "wrong",
     "broken_json",
     "find",
+    "open_and_export",
     "bad_filter",
+    "captures",
+    "settings",
     "disable",
+    "paint",
 ]
+MAX_BUNDLE_BYTES = 72 * 1024
+MAX_PAINT_MS = 300
+MAX_SCRIPT_MS = 16
+ROWS = 10_000
 
 
 def need(folder: Path) -> None:
@@ -111,32 +127,90 @@ def test_a_newcomer_sees_the_demo_calls_a_tool_and_finds_the_call(tmp_path: Path
     pictures = os.environ.get("PACTGATE_PICTURES")
     steps = [*DEMO_STEPS, "layouts", "sign_out"]
     folder = {} if pictures is None else {"pictures": str(ROOT / pictures)}
+    exported = tmp_path / "call.json"
     with running([], tmp_path) as (link, origin):
         await_connected(origin, "almanac")
-        seen = drive(tmp_path, origin=origin, link=link, servers=4, victim="almanac", steps=steps, **folder)
+        seen = drive(
+            tmp_path,
+            origin=origin,
+            link=link,
+            servers=4,
+            victim="almanac",
+            steps=steps,
+            exported=str(exported),
+            **folder,
+        )
+        for name, text in seen["copies"].items():
+            assert said_by(name, text, tmp_path) == "59", (name, text)
     assert seen["servers"] == DEMO
     assert (seen["hash"], seen["cookie"], seen["foreign"]) == ("", "", [])
     assert "weekday" in seen["tried"]
+    assert json.loads(seen["entry"])["mcpServers"]["pactgate"]["url"] == f"{origin}/mcp"
     assert seen["turned"]["ms"] < 2000
     assert "SIGKILL" in seen["turned"]["reason"]
+    assert any("SIGKILL" in step for step in seen["life"])
     assert "steps: 4" in seen["counted"]
+    assert seen["eras"] == ["As a client of 2026-07-28", "As a client of 2025-11-25"]
+    assert len(seen["results"]) == 2
+    assert seen["results"][0] == seen["results"][1]
     assert "Cancelled" in seen["cancelled"]
-    assert "did not run" in seen["wrong"]
+    assert "Cancelled" in seen["cancelled_legacy"]
+    assert "not executed" in seen["wrong"]
     assert seen["broken_json"] == {"sent": 0, "focused": True}
-    assert seen["rows"] == ["scratchpad.countdown"]
+    assert set(seen["rows"]) == {"scratchpad.countdown"}
     assert "cancelled" in seen["call"]
-    assert "dispatch" in seen["call"]
+    assert "call the server" in seen["call"]
+    assert seen["sides"] == ["Between client and gateway", "Between gateway and scratchpad"]
+    assert [part.split()[0] for part in seen["parts"]] == ["at", "here"]
+    assert "countdown" in seen["message"]
+    assert check_capture(str(exported)).passed
     assert "Did you mean tool?" in seen["bad_filter"]
-    assert seen["overflow"] == 0
+    assert "0 of" in seen["replayed"]
+    assert "maxArraySize" in seen["refused_setting"]
+    assert seen["planned_setting"].startswith("100 → 99")
+    assert {"listen.port", "log.level"} <= set(seen["from_command_line"])
     assert "was used" in seen["signed_out"]
+    assert seen["paint_ms"] < MAX_PAINT_MS
+    assert (seen["pictures"], seen["overflow"], seen["serious"]) == (9 * 4 + 1, [], [])
+
+
+def said_by(name: str, text: str, folder: Path) -> str:
+    """What a copied call prints, run as a person would run it: the number of days in it."""
+    if name == "Python":
+        command = [PYTHON, "-c", text]
+    else:
+        words = text if name == "curl" else text.replace("pactgate", shlex.join(GATEWAY), 1)
+        command = ["bash", "-c", words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False, cwd=folder)
+    found = re.search(r"""days["']?: (\d+)|"days":(\d+)""", done.stdout)
+    assert found is not None, (name, text, done.stdout, done.stderr)
+    return found[1] or found[2]
+
+
+def test_ten_thousand_calls_scroll_smoothly(tmp_path: Path) -> None:
+    need_browser()
+    config = configured(tmp_path, rateLimits={"enabled": False})
+    with running(["--config", config], tmp_path) as (link, origin):
+        await_connected(origin, "odd")
+        seen = drive(tmp_path, origin=origin, link=link, count=ROWS, often="odd.nothing", steps=["sign_in", "scroll"])
+    assert seen["scrolled"]["rows"] < 100
+    assert seen["scrolled"]["blank"] == 0
+    assert seen["scrolled"]["script_ms"] < MAX_SCRIPT_MS
+
+
+def configured(folder: Path, **sections: Any) -> str:
+    """The file of a gateway with the odd server."""
+    config = folder / "pactgate.json"
+    entry = {"command": PYTHON, "args": [str(HERE / "console" / "server.py")], "isolation": "session"}
+    config.write_text(json.dumps({"mcpServers": {"odd": entry}, **sections}))
+    return str(config)
 
 
 def test_a_question_is_answered_and_markup_of_a_server_stays_text(tmp_path: Path) -> None:
     need_browser()
-    config = tmp_path / "pactgate.json"
-    entry = {"command": PYTHON, "args": [str(HERE / "console" / "server.py")], "isolation": "session"}
-    config.write_text(json.dumps({"mcpServers": {"odd": entry}}))
-    with running(["--config", str(config)], tmp_path) as (link, origin), another_origin(tmp_path) as elsewhere:
+    large = {"maxResponseBytes": 4 * len(LONG)}
+    config = configured(tmp_path, response=large, limits={"maxUpstreamFrameBytes": 4 * len(LONG)})
+    with running(["--config", config], tmp_path) as (link, origin), another_origin(tmp_path) as elsewhere:
         await_connected(origin, "odd")
         seen = drive(
             tmp_path,
@@ -147,13 +221,17 @@ def test_a_question_is_answered_and_markup_of_a_server_stays_text(tmp_path: Path
             answers={"colour": "blue"},
             hostile="odd.hostile",
             elsewhere=elsewhere,
-            steps=["sign_in", "servers", "ask", "hostile", "foreign_page"],
+            logging="odd",
+            logged=MARKUP[:40],
+            steps=["sign_in", "servers", "ask", "hostile", "logs", "foreign_page"],
         )
-        assert servers_of(origin)["odd"]["toolCount"] == MANY + 2
+        assert servers_of(origin)["odd"]["toolCount"] == MANY + 4
     assert MARKUP[:40] in seen["question"]
     assert "You chose blue." in seen["answered"]
+    assert "You chose blue." in seen["answered_legacy"]
     assert MARKUP[:40] in seen["hostile"]
     assert seen["injected"] == {"ran": False, "images": 0, "scripts": 1, "links": 0}
+    assert 20_000 < seen["long"] < 21_000, "of a text of 5 MB a part is shown, and more where it is wanted"
     assert seen["responsive_ms"] < 2000
     assert seen["foreign_page"] == {"read": "refused", "write": "refused", "call": "refused", "framed": "blocked"}
 
@@ -192,3 +270,9 @@ def test_the_committed_bundle_is_what_the_sources_make(tmp_path: Path) -> None:
     names = sorted(str(path.relative_to(built)) for path in built.rglob("*") if path.is_file())
     assert names == sorted(str(path.relative_to(STATIC)) for path in STATIC.rglob("*") if path.is_file())
     assert filecmp.cmpfiles(built, STATIC, names, shallow=False)[0] == names
+
+
+def test_the_bundle_is_small() -> None:
+    assert (
+        sum(len(gzip.compress(path.read_bytes(), 9)) for path in STATIC.rglob("*") if path.is_file()) < MAX_BUNDLE_BYTES
+    )

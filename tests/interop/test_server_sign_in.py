@@ -16,11 +16,11 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.app import Gateway, credential_store
-from pactgate.cli.browser_sign_in import sign_in_by_browser
 from pactgate.config.model import Config
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.oauth.browser_sign_in import sign_in_by_browser
 from pactgate.upstreams.oauth.server_grant import server_grant
 from pactgate.upstreams.oauth.stored_grants import StoredGrants
 from tests.interop.identity_gateway import RealProvider, start_gateway, why_no_provider

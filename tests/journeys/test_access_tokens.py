@@ -24,7 +24,7 @@ from pactgate.config.sections.views import ViewSection
 from pactgate.core.events import Event
 from tests.support.facing import call, initialize, message, modern, notification
 from tests.support.identity_provider import AUDIENCE, IdentityProvider
-from tests.support.raw_http import Answer, RawClient, get, post
+from tests.support.raw_http import Answer, RawClient, get, post, request
 from tests.support.servers import UNLIMITED, logged, scripted
 from tests.support.token_guard import auth_for
 
@@ -194,6 +194,23 @@ async def test_an_issuer_that_is_removed_takes_its_callers_with_it(tmp_path: Pat
             assert await stream.chunk() == b""
         assert (await ask(port, post(message("ping"), **session))).status == 401
         assert (await ask(port, get("/.well-known/oauth-protected-resource"))).status == 404
+
+
+async def test_an_access_token_signs_in_to_the_console_with_the_rights_it_has(tmp_path: Path) -> None:
+    async with IdentityProvider() as provider, served(provider, tmp_path) as (gateway, port, _):
+        page = {"host": f"127.0.0.1:{port}", "sec-fetch-site": "same-origin", "content-type": "application/json"}
+        sent = {**page, **bearer(provider.token(scope="mcp:read")), "x-pactgate-console": "none", "content-length": "0"}
+        signed_in = await ask(port, request("POST", "/console/session", sent))
+        assert (signed_in.status, signed_in.json["isAdmin"]) == (200, False)
+        cookie = (signed_in.header("set-cookie") or "").partition(";")[0]
+        session = {**page, "cookie": cookie, "x-pactgate-console": signed_in.json["key"]}
+        spelled = {name.replace("-", "_"): value for name, value in session.items()}
+        assert (await ask(port, get("/api/calls", **spelled))).status == 200
+        assert (await ask(port, get("/api/captures", **spelled))).status == 403
+        for tool, status in (("look", 200), ("write", 403)):
+            assert (await ask(port, modern("tools/call", name=f"files__{tool}", **spelled))).status == status
+        await gateway.reload(replace(gateway.config, auth=replace(gateway.config.auth, issuers=())))
+        assert (await ask(port, get("/api/calls", **spelled))).status == 401
 
 
 def test_a_gateway_without_issuers_does_not_load_cryptography() -> None:

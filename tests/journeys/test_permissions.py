@@ -378,7 +378,9 @@ async def test_a_server_of_which_nothing_is_allowed_does_not_exist_over_http() -
                 return await client.ask(get(path, authorization=f"Bearer {token * 32}"))
 
         assert [row["serverId"] for row in (await fetch("/api/servers")).json["servers"]] == ["a"]
-        assert [row["fullName"] for row in (await fetch("/api/tools")).json["tools"]] == ["a.heard"]
+        (tool,) = (await fetch("/api/tools")).json["tools"]
+        assert (tool["fullName"], "allowedFor" in tool) == ("a.heard", False)
+        assert all(row["allowedFor"]["rest"] == "no" for row in (await fetch("/api/tools", "o")).json["tools"])
         assert (await fetch("/api/status")).json["serverCount"] == 1
         assert [row["serverId"] for row in (await fetch("/health")).json["servers"]] == ["a"]
         assert (await fetch("/metrics")).status == 404
@@ -474,3 +476,12 @@ def test_the_revision_changes_with_the_rules_and_not_with_their_place() -> None:
     one, other = config_with(allow("a.*")), config_with(allow("a.*"), rule_places=("x.json:1:1",))
     assert Permissions(one).revision == Permissions(other).revision
     assert Permissions(one).revision != Permissions(config_with(allow("a.x"))).revision
+
+
+async def test_administrators_see_which_class_may_call_a_tool_and_others_do_not() -> None:
+    rules = (allow("a.heard", to="rest"), allow("b.heard", when="arguments.n < 5", to="rest"))
+    async with guarded(*rules) as inside:
+        await inside.gateway.discover()
+        rows = {row["fullName"]: row["allowedFor"]["rest"] for row in inside.gateway.snapshot()["tools"]}
+    assert (rows.pop("a.heard"), rows.pop("b.heard")) == ("yes", "if")
+    assert set(rows.values()) == {"no"}

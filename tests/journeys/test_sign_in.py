@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.request import urlopen
 
 import pytest
 from msgspec.structs import replace
@@ -18,6 +21,7 @@ from pactgate.core.events import Event, RequestFinished
 from pactgate.state.credential_store import CredentialStore
 from pactgate.upstreams.oauth.stored_grants import StoredGrants, all_grants
 from tests.support.eventually import eventually
+from tests.support.raw_http import RawClient, request
 from tests.support.sign_in_server import SignInServer, agree, sign_in_server
 
 COMMAND = [sys.executable, "-c", "from pactgate.cli.main import main; main()"]
@@ -83,7 +87,9 @@ async def test_a_server_waits_for_a_sign_in_and_its_tools_come_with_it(server: S
         refused = server.refused
         await gateway.discover(force_refresh=True)
         assert server.refused == refused, "a server that nobody signed in to is not asked again"
+        assert b"\npactgate_sign_ins_wanted 1\n" in gateway.facts.render_metrics()[0]
         await signed_in(gateway, config)
+        assert b"\npactgate_sign_ins_wanted 0\n" in gateway.facts.render_metrics()[0]
         assert await call(gateway)
     assert server.acted == 1
 
@@ -223,3 +229,54 @@ def test_what_can_not_be_signed_in_to_is_said(words: tuple[str, ...], why: str, 
     done = run(config, *words)
     assert done.returncode != 0
     assert why in done.stderr
+
+
+async def test_a_person_signs_in_at_a_server_from_the_console(server: SignInServer, config: Path) -> None:
+    async with Gateway.open(at_any_port(config)) as gateway:
+        session = await console_session(gateway)
+        await gateway.discover()
+        async with RawClient(port_of(gateway)) as client:
+            begun = await client.ask(request("POST", "/api/sign-ins/vault", session) + b"{}")
+        assert begun.status == 200, begun.body
+        await asyncio.to_thread(agree, begun.json["url"])
+        await eventually(lambda: has_tools(gateway))
+        assert await call(gateway)
+
+
+async def test_a_sign_in_that_fails_is_told_where_the_output_of_the_server_is(
+    server: SignInServer, config: Path
+) -> None:
+    async with Gateway.open(at_any_port(config)) as gateway:
+        session = await console_session(gateway)
+        async with RawClient(port_of(gateway)) as client:
+            begun = await client.ask(request("POST", "/api/sign-ins/vault", session) + b"{}")
+        server.documents["/authorize"] = (200, {}, b"")
+        asked = dict(parse_qsl(urlsplit(begun.json["url"]).query))
+        answer = urlencode({"error": "access_denied", "state": asked["state"], "iss": server.origin})
+        await asyncio.to_thread(lambda: urlopen(f"{asked['redirect_uri']}?{answer}", timeout=5).close())
+        await eventually(lambda: "access_denied" in str(gateway.server_logs.read("vault", 0)["lines"]))
+
+
+def at_any_port(config: Path) -> Path:
+    config.write_text(json.dumps({**json.loads(config.read_text()), "listen": {"port": 0}}))
+    return config
+
+
+def port_of(gateway: Gateway) -> int:
+    return int(str(gateway.http.address).rpartition(":")[2])
+
+
+async def console_session(gateway: Gateway) -> dict[str, str]:
+    """Open the console with its link; returns the headers of the page."""
+    await gateway.serve_http()
+    code = str(gateway.http.console_link).partition("code=")[2]
+    page = {
+        "host": f"127.0.0.1:{port_of(gateway)}",
+        "content-type": "application/json",
+        "sec-fetch-site": "same-origin",
+    }
+    headers = {**page, "x-pactgate-console": "none", "authorization": f"Bearer {code}", "content-length": "0"}
+    async with RawClient(port_of(gateway)) as client:
+        answer = await client.ask(request("POST", "/console/session", headers))
+    cookie = (answer.header("set-cookie") or "").partition(";")[0]
+    return {**page, "cookie": cookie, "x-pactgate-console": answer.json["key"], "content-length": "2"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from pactgate.catalog.connections import ServerChanges
@@ -208,3 +209,21 @@ async def test_an_entry_that_was_not_there_has_no_old_value() -> None:
     assert (done.old, done.new) == (None, {"rpm": 5, "burst": 1})
     gone = await stage.set(path, None)
     assert gone.new is None
+
+
+async def test_a_planned_change_changes_nothing_and_says_what_it_would_do() -> None:
+    stage = Stage()
+    before = stage.config
+    planned = stage.live.plan(Wish(SIZE, 5, "ops"))
+    assert (planned.old, planned.new, planned.is_persisted, planned.needs_restart) == (100, 5, False, ())
+    with pytest.raises(GatewayFailure, match="maxArraySize"):
+        stage.live.plan(Wish(SIZE, "many", "ops"))
+    assert (stage.config, stage.applied, stage.events, stage.live.unwritten) == (before, [], [], ())
+
+
+async def test_a_setting_that_was_written_to_the_file_comes_from_there() -> None:
+    stage = Stage(msgspec.structs.replace(CONFIG, file="/etc/pactgate.json", origins={"log.level": "pactgate.json:3"}))
+    await stage.set(SIZE, 5, persist=True)
+    assert stage.config.origins == {"log.level": "pactgate.json:3", "limits.maxArraySize": "pactgate.json"}
+    await stage.set(SIZE, None, persist=True)
+    assert stage.config.origins == {"log.level": "pactgate.json:3"}

@@ -380,7 +380,7 @@ async def test_an_administrator_is_told_the_story_of_anybodys_call() -> None:
     assert told["requestId"] == known
     story = told["story"]
     assert (story["tool"], story["subject"], story["outcome"]) == ("files.echo", "somebody", "ok")
-    assert {"gate": "authorize", "state": "passed"} in story["gates"]
+    assert {"gate": "authorize", "state": "passed", "text": "checked access"} in story["gates"]
     assert kept is not None
     assert {**story, "time": None} == {**kept, "time": None}
     assert failure(unknown)["code"] == "NOT_FOUND"

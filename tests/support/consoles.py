@@ -9,9 +9,11 @@ from typing import Any
 
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.events import Emit, Event
+from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.call_stream import CallStreams
 from pactgate.inbound.console import Console
+from pactgate.inbound.console_captures import ConsoleCaptures
 from pactgate.inbound.console_sessions import ConsoleSessions
 from tests.support.facing import SNAPSHOT, Served, credentials, serving
 from tests.support.raw_http import Answer, get, request
@@ -44,7 +46,7 @@ class Rows:
 
 
 class ServedConsole:
-    def __init__(self) -> None:
+    def __init__(self, captures: str | None = None) -> None:
         self.wall = Wall()
         self.listeners: list[Emit] = []
         self.sessions = ConsoleSessions(self.wall, is_secure=False)
@@ -53,7 +55,18 @@ class ServedConsole:
         self.streams = CallStreams(
             Rows(), lambda principal: self.servers, listen=self.listeners.append, unlisten=self.listeners.clear
         )
-        self.console = Console(self.sessions, self.streams, self.events.append)
+        self.calls: list[dict[str, Any]] = []
+        self.captures = ConsoleCaptures(captures, lambda count, keeps: [row for row in self.calls if keeps(row)])
+        self.signed_in: list[str] = []
+        self.console = Console(
+            self.sessions,
+            self.streams,
+            self.captures,
+            self.events.append,
+            sign_in=self.sign_in_at,
+            client_entries=lambda address: [{"id": "x", "entry": address}],
+            needs_token=lambda: True,
+        )
         self.served: Served
 
     def guard(self, tokens: Mapping[str, tuple[str, frozenset[str]]] = TOKENS, *, anonymous: bool = False) -> Guard:
@@ -69,6 +82,12 @@ class ServedConsole:
         for listener in self.listeners:
             listener(event)
 
+    async def sign_in_at(self, server: str) -> str:
+        if server != "files":
+            raise GatewayFailure(Kind.UNKNOWN_SERVER, f"There is no server {server}.")
+        self.signed_in.append(server)
+        return "https://issuer.example/authorize"
+
     async def sign_in(self, secret: str, **headers: str) -> Answer:
         given = {"authorization": f"Bearer {secret}", "x-pactgate-console": "none", "content-type": "application/json"}
         spelled = {name.replace("_", "-"): value for name, value in {**FROM_PAGE, **headers}.items()}
@@ -83,13 +102,18 @@ class ServedConsole:
         cookie = (answer.header("set-cookie") or "").partition(";")[0]
         return {"host": HOST, "cookie": cookie, "x_pactgate_console": answer.json["key"], **FROM_PAGE}
 
+    async def send(self, method: str, path: str, session: Mapping[str, str], body: bytes = b"{}") -> Answer:
+        headers = {name.replace("_", "-"): value for name, value in session.items()}
+        sent = {**headers, "content-type": "application/json", "content-length": str(len(body))}
+        return await self.served.ask(request(method, path, sent) + body)
+
     async def read(self, path: str, session: Mapping[str, str]) -> Answer:
         return await self.served.ask(get(path, **session))
 
 
 @asynccontextmanager
-async def serving_console(*, anonymous: bool = False) -> AsyncIterator[ServedConsole]:
-    console = ServedConsole()
+async def serving_console(*, anonymous: bool = False, captures: str | None = None) -> AsyncIterator[ServedConsole]:
+    console = ServedConsole(captures)
     async with serving(guard=console.guard(anonymous=anonymous), console=console.console) as served:
         console.served = served
         yield console

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from msgspec.structs import replace
+
 from pactgate.app import Gateway
+from pactgate.config.definition_lock import LISTS, ServerPins
 from pactgate.config.model import Config
+from pactgate.config.sections.lock import LockSection
 from pactgate.config.server_settings import ServerConfig
 
 
@@ -44,3 +48,14 @@ async def test_every_gauge_is_a_number_under_our_own_prefix() -> None:
         assert name.startswith("pactgate_")
         float(number)
     assert any(line.startswith("pactgate_cache_size_bytes ") for line in samples)
+
+
+async def test_a_tool_says_whether_its_definition_is_as_approved() -> None:
+    pins = {"pad": ServerPins(identity=(), name=None, instructions=None, digests={listing: {} for listing in LISTS})}
+    async with Gateway.open(configured()) as gateway:
+        await gateway.discover()
+        assert {row["lock"] for row in gateway.snapshot()["tools"]} == {None}
+    settings = replace(configured(), lock=LockSection(mode="report"), pins=pins)
+    async with Gateway.open(settings) as gateway:
+        await gateway.discover()
+        assert {row["lock"] for row in gateway.snapshot()["tools"]} == {"changed"}

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from msgspec import structs, to_builtins
 
+from pactgate.audit.gate_texts import gate_text
 from pactgate.audit.record import code_of, stamp, times_of, verdict_of
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.display import cut
@@ -172,7 +173,7 @@ def _walk(facts: Mapping[str, Any], gates: Sequence[str]) -> list[dict[str, str]
             state = "stopped"
         elif facts.get("cached") and _between(gate, gates):
             state = "skipped"
-        walk.append({"gate": gate, "state": state})
+        walk.append({"gate": gate, "state": state, "text": gate_text(gate, is_past=state == "passed")})
     return walk
 
 

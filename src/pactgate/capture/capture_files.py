@@ -23,6 +23,7 @@ PART: Final = ".part"
 _MODE: Final = 0o600
 _OWN_NAME: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9]{4,}-[a-z0-9._-]{1,80}\.json")
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9._-]+")
+_STAMP: Final = "%Y%m%dT%H%M%SZ"
 _COPY_BYTES: Final = 1024 * 1024
 
 
@@ -105,7 +106,7 @@ class CaptureFolder:
         self._prune()
 
     def begin(self, label: str, head: dict[str, Any]) -> SessionFile:
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        stamp = datetime.now(UTC).strftime(_STAMP)
         name = _NOT_IN_NAMES.sub("-", label.lower()).strip("-")[:60] or "session"
         while True:
             self._count += 1
@@ -181,6 +182,21 @@ def adopt_leftovers(folder: Path) -> list[Path]:
             finally:
                 os.close(fd)
     return adopted
+
+
+def captures_in(folder: Path) -> list[Path]:
+    """The captures that a gateway has written there, and those it is writing, the oldest first. Raises OSError."""
+    return sorted(
+        path for path in folder.iterdir() if _OWN_NAME.fullmatch(path.name.removesuffix(PART)) and path.is_file()
+    )
+
+
+def begun_at(path: Path) -> float | None:
+    """When a capture in a folder was begun, by its name."""
+    try:
+        return datetime.strptime(path.name[:16], _STAMP).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
 
 
 def _number(path: Path) -> int:

@@ -5,8 +5,8 @@ it is a notification or was lost, a `response`. This is the format of mcptest. O
 without a `request`, which have `seq` or `http`: a late response, a GET. Any other exchange without a request is an error.
 
 session    capture_version (1: every message of either direction is in the file), transport (stdio, http, http+sse),
-           transport_id, protocol_version, era (legacy, modern), started_at, closed (true: the connection had ended, or the
-           capture ends before it did), shared (true: several clients, whose ids and tokens may coincide), leg (probe: the
+           transport_id, protocol_version, era (legacy, modern), started_at (when at_ms was 0), closed (true: the connection
+           had ended, or the capture ends before it did), shared (true: several clients, whose ids and tokens may coincide), leg (probe: the
            client is a probe, which breaks rules on purpose), missing (messages that came later and are not in the file), noise
            (lines that are no messages)
 exchange   direction (of the request: client_to_server, the default, or server_to_client), at_ms and response_at_ms (since the

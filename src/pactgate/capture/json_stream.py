@@ -42,6 +42,7 @@ class JsonStream:
         self._at = 0
         self._passed = 0
         self._ended = False
+        self._taken = slice(0)
 
     @property
     def offset(self) -> int:
@@ -126,8 +127,14 @@ class JsonStream:
             if may_go_on and self._text[end : end + 1] not in _AFTER and self._grow():
                 continue  # a number that is cut in two looks like a shorter one
             self._require_shape(end)
+            self._taken = slice(self._at, end)
             self._at = end
             return value
+
+    @property
+    def text(self) -> str:
+        """The value that was taken last, as it was written. It is there until the next one is taken."""
+        return self._text[self._taken]
 
     def _may_be_cut(self, problem: json.JSONDecodeError) -> bool:
         return problem.msg.startswith("Unterminated string") or problem.pos >= len(self._text) - _NEAR_THE_END

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import count
 from queue import SimpleQueue
 from typing import Any, Final, TypeVarTuple
@@ -144,13 +145,15 @@ class Recorder:
 
     def connection(self, label: str, leg: str, transport: str) -> ConnectionRecorder:
         """For one connection, which is one session."""
-        return _Recording(self, SessionWriter(RecordedConnection(label, leg, transport), self._context))
+        return _Recording(self, SessionWriter(RecordedConnection(label, leg, transport, _now()), self._context))
 
     def address(self, label: str, leg: str, *, is_shared: bool) -> ConnectionRecorder:
         """For one HTTP address with many sessions; `label` and the path name the server."""
 
+        started_at = _now()
+
         def begin(path: str, is_modern: bool) -> SessionWriter:
-            subject = RecordedConnection(f"{label}{path}", leg, "http", is_shared=is_shared and is_modern)
+            subject = RecordedConnection(f"{label}{path}", leg, "http", started_at, is_shared=is_shared and is_modern)
             return SessionWriter(subject, self._context)
 
         return _Recording(self, SessionRouter(self.redaction, begin))
@@ -258,6 +261,10 @@ class Recorder:
             self._context.store.close()
         except OSError as problem:
             self._context.emit(CaptureFailed(problem.strerror or str(problem)))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 class _Recording:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any, Final, Protocol, TypeVarTuple
 
 from msgspec import Struct
@@ -29,11 +28,13 @@ Ts = TypeVarTuple("Ts")
 
 
 class RecordedConnection(Struct, frozen=True):
-    """What a recording is of. `is_shared`: one capture has several clients, whose ids and tokens may coincide."""
+    """What a recording is of. `is_shared`: one capture has several clients, whose ids and tokens may coincide. `started_at` is the moment
+    from which the times of its messages count, which are read later."""
 
     label: str
     leg: str
     transport: str
+    started_at: str
     is_shared: bool = False
 
 
@@ -133,7 +134,7 @@ class SessionWriter:
             "leg": subject.leg,
             "transport": subject.transport,
             "transport_id": secrets.token_hex(8),
-            "started_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "started_at": subject.started_at,
             **({"shared": True} if subject.is_shared else {}),
         }
         self._put(0, self._file.begin, f"{subject.leg}-{subject.label}", head)

@@ -455,6 +455,13 @@ class Connections:
         ]
         return row
 
+    def lock_state(self, tool: Tool) -> str | None:
+        """Whether the definition of a tool is as approved: `approved`, or how it differs; None without a lock file."""
+        if not self._guard.compares:
+            return None
+        found = (one for one in self._guard.findings(tool.server) if one.entries in ("tools", "server"))
+        return next((one.change for one in found if one.entries == "server" or one.name == tool.name), "approved")
+
     def freshness(self, method: str, caller: Caller) -> Hint:
         """The cache hint of a list: the shortest time to live among the servers that contribute to it.
 

@@ -138,6 +138,11 @@ class DefinitionGuard:
         """Canonical digests by server and digest of the bytes: an unchanged definition is read once."""
 
     @property
+    def compares(self) -> bool:
+        """Whether there is anything to compare definitions with."""
+        return self._mode != "off"
+
+    @property
     def _holds(self) -> bool:
         return self._mode in ("hold", "refuse")
 

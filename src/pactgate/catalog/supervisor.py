@@ -9,6 +9,7 @@ single-flight: callers share the attempt in progress. Enforces S0/ECO-100, S0/EC
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -54,6 +55,8 @@ _MAY_HIDE: Final = (
     'set "isolation": "session"'
 )
 _ERROR_CHARS: Final = 1000
+MAX_HISTORY: Final = 20
+_FAILURES: Final = frozenset({Trigger.ATTEMPT_FAILED, Trigger.GAVE_UP, Trigger.LOST})
 _UNANSWERED: Final = "does not answer; the gateway is checking whether it hangs"
 
 
@@ -86,6 +89,7 @@ class Supervisor:
         """The last error with what the server itself wrote. Only for the operator."""
         self.last_connected_at: str | None = None
         self.attempts = 0
+        self._history: deque[dict[str, Any]] = deque(maxlen=MAX_HISTORY)
         self._dialer = dialer
         self._on_change = on_change
         self._emit = emit
@@ -263,6 +267,7 @@ class Supervisor:
             "lastDiscoveredAt": self.lists.listed_at,
             "latencyMs": round(session.connect_ms, 1) if session else None,
             "attempts": self.attempts,
+            "history": list(self._history),
             "callerSessions": len(self.caller_sessions),
             "pid": session.pid if session else None,
             "effectsLevel": session.effects_level if session else None,
@@ -469,6 +474,8 @@ class Supervisor:
 
     def _step(self, trigger: Trigger) -> None:
         self.status = next_status(self.status, trigger)
+        what = {"time": utc_now(), "event": trigger.value, "status": self.status.value}
+        self._history.append({**what, "reason": self.last_error} if trigger in _FAILURES else what)
         self._on_change()
 
     def _not_running(self) -> GatewayFailure:

@@ -43,19 +43,24 @@ def get(client: GatewayClient, *, path: str, as_json: bool) -> int:
 @_path_argument
 @click.argument("value")
 @click.option("--persist", is_flag=True, help="Also write it to the configuration file of the gateway.")
+@click.option("--dry-run", is_flag=True, help="Only check the change, and show what it would do.")
 @click.option("--expect", metavar="REV", help="Change it only if the configuration is at this revision.")
 @with_gateway
-def set_(client: GatewayClient, *, path: str, value: str, persist: bool, expect: str | None, as_json: bool) -> int:
+def set_(
+    client: GatewayClient, *, path: str, value: str, persist: bool, dry_run: bool, expect: str | None, as_json: bool
+) -> int:
     """Change one setting at once. Without --persist the change lasts until the file is reloaded.
 
     PATH is a name as limits.maxArraySize. VALUE is JSON, else a string; null restores the default.
     """
-    arguments: dict[str, Any] = {"path": path, "value": _read(value), "persist": persist}
+    arguments: dict[str, Any] = {"path": path, "value": _read(value), "persist": persist, "dryRun": dry_run}
     if expect is not None:
         arguments["expectedRevision"] = expect
     facts = _call(client, "config_set", arguments, as_json=as_json)
     if not as_json:
         lasts = "written to the file" if facts["persisted"] else "until the file is reloaded"
+        if dry_run:
+            lasts = "not applied"
         late = "; takes effect at the next start" if facts["needsRestart"] else ""
         change = f"{facts['path']}: {json.dumps(facts['oldValue'])} -> {json.dumps(facts['newValue'])}"
         terminal.say(f"{change} ({lasts}{late}; revision {facts['revision']})")

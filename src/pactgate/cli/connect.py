@@ -30,13 +30,11 @@ from pactgate.cli.shared_options import config_option, configured_gateway, json_
 from pactgate.config.clients.client_file import ClientFile
 from pactgate.config.clients.dialect import to_address, to_ours, to_program, with_token
 from pactgate.config.clients.points_here import points_here
+from pactgate.config.clients.shown_entries import NAME, TOKEN_VARIABLE, spell_entry
 from pactgate.config.clients.table import Client
 from pactgate.config.persist import replace_file
 from pactgate.config.problems import EditError, UnreadableError
-from pactgate.config.reader import FORMATS
 
-NAME: Final = "pactgate"
-TOKEN_VARIABLE: Final = "PACTGATE_TOKEN"
 _BACKUP: Final = ".before-pactgate"
 _MAX_STATE_BYTES: Final = 1024 * 1024
 _INPUT_ID: Final = "pactgate-token"
@@ -109,7 +107,7 @@ def connect(
         needs_token = _needs_token(path)
         entry = _address_entry(client, address, needs_token=needs_token)
     if is_print:
-        print(_spelled(client, entry))
+        print(spell_entry(client, entry))
         return 0
     chosen = _choose(client, project=project)
     file = _with_entry(chosen, entry, needs_token=needs_token)
@@ -227,7 +225,9 @@ def _with_entry(chosen: _Chosen, entry: Mapping[str, Any], *, needs_token: bool)
         if needs_token and chosen.client.id.startswith("vscode"):
             file = file.changed(file.with_question(_INPUT_ID, "Token of the Pactgate gateway"))
     except EditError as problem:
-        raise CommandError(f"{chosen.path}: {problem.why}", problem.lines or _spelled(chosen.client, entry)) from None
+        raise CommandError(
+            f"{chosen.path}: {problem.why}", problem.lines or spell_entry(chosen.client, entry)
+        ) from None
     return file
 
 
@@ -327,17 +327,6 @@ def _tell(client: Client, check: ConnectCheck, *, needs_token: bool) -> int:
         return 0
     terminal.warning(f"The gateway does not answer yet: {check.problem}")
     return 1
-
-
-def _spelled(client: Client, entry: Mapping[str, Any]) -> str:
-    """The entry as it stands in a file of the client."""
-    empty = ClientFile(client, Path(f"entry{_suffix(client)}"), None)
-    return empty.with_entry(NAME, entry).rstrip("\n")
-
-
-def _suffix(client: Client) -> str:
-    place = (*client.user, *client.linux)[0]
-    return next((suffix for suffix in FORMATS if place.endswith(suffix)), ".json")
 
 
 def _digest(data: bytes) -> str:

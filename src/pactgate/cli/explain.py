@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from pactgate.audit.gate_texts import gate_text
 from pactgate.cli import terminal
 from pactgate.cli.audit import CALL_COLUMNS, REQUEST_ID_CHARS, call_cells, configured_log, what
 from pactgate.cli.call import executed
@@ -19,27 +21,7 @@ from pactgate.cli.table import show_table
 _MAX_SHOWN: Final = 20
 _LABEL_CHARS: Final = 15
 _LAST: Final = "last"
-GATE_TEXTS: Final = {
-    "parse_params": ("read the parameters", "read the parameters"),
-    "resolve_tool": ("found the tool", "find the tool"),
-    "authorize": ("checked access", "check access"),
-    "check_scope": ("checked the scope of the token", "check the scope of the token"),
-    "check_header_params": ("checked headers", "check headers"),
-    "check_limits": ("checked the limits", "check the limits"),
-    "rate_limit": ("checked the rate limit", "check the rate limit"),
-    "validate_input": ("validated the arguments", "validate the arguments"),
-    "answer_search": ("searched the tools", "search the tools"),
-    "cache_lookup": ("looked in the cache", "look in the cache"),
-    "dispatch": ("called the server", "call the server"),
-    "check_result": ("checked the result", "check the result"),
-    "check_effects": ("checked the effects", "check the effects"),
-    "validate_output": ("validated the output", "validate the output"),
-    "limit_size": ("checked the size", "check the size"),
-    "cache_store": ("stored in the cache", "store in the cache"),
-    "adapt_for_client": ("adapted to the client's version", "adapt to the client's version"),
-    "add_envelope": ("added metadata", "add metadata"),
-}
-"""What each gate did, and what it does, in a user's words."""
+_BEGINNING: Final = re.compile(r"[\w-]*")
 TIME_TEXTS: Final = {
     "server": "at the server",
     "queue": "in the queue of the server",
@@ -105,21 +87,25 @@ def _list_calls(client: GatewayClient, *, failed: bool, as_json: bool) -> int:
     return 0
 
 
-def _calls(client: GatewayClient, *, failed: bool) -> list[dict[str, Any]]:
-    """The last calls, the newest first."""
-    return [row for row in client.rows("calls") if not failed or row.get("outcome") != "ok"]
+def _calls(client: GatewayClient, *, failed: bool, beginning: str = "") -> list[dict[str, Any]]:
+    """The last calls, the newest first. The gateway applies the filter, to all calls that it keeps."""
+    terms = ["outcome:!ok"] if failed else []
+    return client.rows("calls", wanted=" ".join([*terms, *([f"id:{beginning}*"] if beginning else [])]))
 
 
 def _full_id(client: GatewayClient, beginning: str, *, failed: bool) -> str:
     """The request id that is meant by its beginning, or by `last`; as it is where the gateway knows none. Raises CommandError."""
-    known = [str(row.get("requestId")) for row in _calls(client, failed=failed)]
-    found = known[:1] if beginning == _LAST else [id_ for id_ in known if id_.startswith(beginning)]
+    is_last = beginning == _LAST
+    if not is_last and not _BEGINNING.fullmatch(beginning):
+        return beginning
+    found = [str(row.get("requestId")) for row in _calls(client, failed=failed, beginning="" if is_last else beginning)]
+    if is_last:
+        if not found:
+            message = "No call failed." if failed else "There are no calls yet, or none that you may see."
+            raise CommandError(message, exit_code=1)
+        return found[0]
     if len(found) > 1:
         raise CommandError(f"{beginning} is the beginning of several request ids.", "\n".join(found[:_MAX_SHOWN]))
-    if beginning == _LAST and not found:
-        raise CommandError(
-            "No call failed." if failed else "There are no calls yet, or none that you may see.", exit_code=1
-        )
     return found[0] if found else beginning
 
 
@@ -237,13 +223,12 @@ def _milliseconds(ms: float) -> str:
 
 
 def _waited_to(gate: str) -> str:
-    return f"waiting to {GATE_TEXTS.get(gate, (gate, gate))[1]}"
+    return f"waiting to {gate_text(gate, is_past=False)}"
 
 
 def _gates(call: Mapping[str, Any], state: str) -> str:
-    gates = [str(gate.get("gate")) for gate in call.get("gates", ()) if gate.get("state") == state]
-    texts = [GATE_TEXTS.get(gate, (gate, gate)) for gate in gates]
-    return ", ".join(done if state == "passed" else does for done, does in texts)
+    gates = [gate for gate in call.get("gates", ()) if gate.get("state") == state]
+    return ", ".join(str(gate.get("text") or gate.get("gate")) for gate in gates)
 
 
 def _output(call: Mapping[str, Any]) -> str:

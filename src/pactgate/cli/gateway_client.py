@@ -66,9 +66,11 @@ class GatewayClient:
             body = b"".join(chunks)
         return self._json(response, body, path)
 
-    def rows(self, name: str) -> list[dict[str, Any]]:
-        """The objects of a list of the API, as `/api/tools`."""
-        page = self.get(f"/api/{name}")
+    def rows(self, name: str, *, wanted: str = "") -> list[dict[str, Any]]:
+        """The objects of a list of the API, as `/api/tools`. `wanted` is a filter of calls."""
+        from urllib.parse import quote
+
+        page = self.get(f"/api/{name}{f'?filter={quote(wanted)}' if wanted else ''}")
         found = page.get(name) if isinstance(page, dict) else None
         return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 

@@ -64,7 +64,7 @@ def login(settings: Config, store: CredentialStore, *, server: str, no_browser: 
 
     On a machine without a browser: open the URL elsewhere, and paste the address that the browser ends up at, which it can't load.
     """
-    from pactgate.cli.browser_sign_in import sign_in_by_browser
+    from pactgate.upstreams.oauth.browser_sign_in import sign_in_by_browser
 
     found = settings.servers.get(server)
     if found is None:

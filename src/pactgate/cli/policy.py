@@ -19,12 +19,11 @@ from pactgate.config.model import Config
 from pactgate.core.context import AppliedRule
 from pactgate.core.principal import OF_KEYS, Principal, PrincipalKind
 from pactgate.core.values import Tool
-from pactgate.policy.permissions.comparison import ALWAYS, Reach, class_pairs, compare, reach_of
+from pactgate.policy.permissions.comparison import ALWAYS, OTHERS, Reach, class_pairs, compare, reach_of
 from pactgate.policy.permissions.rules import Denied, Grant, Permissions, class_of
 from pactgate.policy.permissions.selection import Subject
 from pactgate.protocol.messages import encode_json
 
-_OTHERS: Final = "(others)"
 _STYLES: Final = {"yes": "green", "if": "yellow", "no": "red"}
 _MEMBERS: Final = ("groups", "issuer", "key", "token", "client", "subject", "scopes", "roles")
 
@@ -191,7 +190,7 @@ def _changes(before: Config, after: Config, tools: Iterable[Tool]) -> list[dict[
 
 
 def _label(name: str | None) -> str:
-    return _OTHERS if name is None else name
+    return OTHERS if name is None else name
 
 
 def _facts(reach: Reach) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import sys
 import traceback
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -106,7 +107,9 @@ def serve(
         if path is None and scope is None:
             from pactgate.cli.demo import demo  # only the demo needs it
 
-            settings = msgspec.structs.replace(settings, servers=stack.enter_context(demo()))
+            recorded = stack.enter_context(TemporaryDirectory(prefix="pactgate-demo-"))
+            capture = msgspec.structs.replace(settings.capture, dir=recorded)
+            settings = msgspec.structs.replace(settings, servers=stack.enter_context(demo()), capture=capture)
         runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
         serving = _Serving(
             settings,

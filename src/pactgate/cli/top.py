@@ -10,6 +10,7 @@ import select
 import shutil
 import signal
 import sys
+import textwrap
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,6 +50,8 @@ _CLEAR_LINE: Final = "\x1b[K"
 _CLEAR_BELOW: Final = "\x1b[J"
 _KEYS: Final = {"\x1b[A": "up", "\x1b[B": "down", "k": "up", "j": "down", "\r": "enter", "\n": "enter"}
 _ROWS_OF_SERVERS: Final = 8
+_LABEL_CHARS: Final = 16
+_MAX_FACT_CHARS: Final = 1000
 
 
 @click.command(
@@ -146,9 +149,8 @@ class _Watch:
         self._opened = [
             f"{what(call)}  {call.get('outcome')}",
             "",
-            *(f"{label:<15} {text}" for label, text in call_lines(call) if text),
+            *(line for label, text in call_lines(call) if text for line in _wrapped(label, text)),
         ]
-        self._is_paused = True
 
     def _shown_calls(self) -> list[dict[str, Any]]:
         return [call for call in self._calls if self._filter in f"{call.get('tool')} {call.get('server')}"]
@@ -156,7 +158,7 @@ class _Watch:
     def _draw(self) -> None:
         columns, height = shutil.get_terminal_size()
         lines = self._opened or self._overview(height)
-        shown = [cut(flat(line, columns) if self._opened else line, columns - 1) for line in lines[: height - 1]]
+        shown = [cut(line, columns - 1) for line in lines[: height - 1]]
         footer = (
             f"filter: {self._filter}_"
             if self._is_typing
@@ -188,9 +190,18 @@ class _Watch:
         return lines
 
 
+def _wrapped(label: str, text: str) -> list[str]:
+    """A fact of a call, in as many lines as it needs."""
+    width = max(20, shutil.get_terminal_size().columns - 1 - _LABEL_CHARS)
+    lines = textwrap.wrap(flat(text, _MAX_FACT_CHARS), width) or [""]
+    return [f"{label if not number else '':<{_LABEL_CHARS}}{line}" for number, line in enumerate(lines)]
+
+
 def _table(rows: list[ServerTraffic], sort: str) -> list[str]:
     ordered = sorted(sorted(rows, key=lambda row: row.server), key=_SORTS[sort], reverse=True)
-    return [_line(_HEADS), *(_line(_cells(row)) for row in ordered[:_ROWS_OF_SERVERS])]
+    hidden = len(ordered) - _ROWS_OF_SERVERS
+    more = [f"and {hidden} more: / filters, s sorts"] if hidden > 0 else []
+    return [_line(_HEADS), *(_line(_cells(row)) for row in ordered[:_ROWS_OF_SERVERS]), *more]
 
 
 def _cells(row: ServerTraffic) -> tuple[str, ...]:

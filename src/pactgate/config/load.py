@@ -27,6 +27,7 @@ from pactgate.config.problems import (
     LineIndex,
     UnreadableError,
     ValueFault,
+    spell,
 )
 from pactgate.config.reader import FORMATS, read
 from pactgate.config.sections.auth import check_auth
@@ -100,7 +101,9 @@ def load(
     given = giving.take(_tree(overrides or {}), kind_of(Sections))
     variables = ConfigFindings(ENVIRONMENT)
     around = Validation(variables, {})
-    telemetry = around.take(telemetry_of(environ, variables), kind_of(Telemetry))
+    telemetry = around.take(
+        telemetry_of(environ, variables, has_endpoint="endpoint" in settings.get("telemetry", {})), kind_of(Telemetry)
+    )
     if not found.problems and not flags.problems and not variables.problems:
         _merge(settings, given)
         settings["telemetry"] = {**telemetry, **settings.get("telemetry", {})}
@@ -131,6 +134,7 @@ def load(
         pins=pins,
         unresolved=unresolved,
         rule_places=_rule_places(config, path, found),
+        origins=_origins(root or {}, telemetry, given, found),
         file=str(path) if path else None,
     )
     warn_of_own_files(config.servers, config.private_paths, found)
@@ -265,6 +269,20 @@ def _rule_places(config: Config, path: Path | None, found: ConfigFindings) -> tu
     places = [found.place_of(("permissions", at)) for at in range(len(config.permissions))]
     name = "" if path is None else path.name
     return tuple(name if place is None else f"{name}:{place.line}:{place.column}" for place in places)
+
+
+def _origins(
+    root: Mapping[str, Any], around: Mapping[str, Any], given: Mapping[str, Any], found: ConfigFindings
+) -> dict[str, str]:
+    """Where each setting comes from that is not the default; the last of several that give it decides."""
+    origins = {f"telemetry.{name}": ENVIRONMENT for name in around}
+    file = os.path.basename(found.file)
+    for section in Sections.__struct_encode_fields__:
+        settings = root.get(section)
+        for path in [(section, name) for name in settings] if isinstance(settings, dict) else []:
+            place = found.place_of(path)
+            origins[spell(path)] = file if place is None else f"{file}:{place.line}"
+    return origins | {f"{section}.{name}": COMMAND_LINE for section, settings in given.items() for name in settings}
 
 
 def _of_enabled(

@@ -165,6 +165,8 @@ class Config(Sections, frozen=True, kw_only=True):
     warnings: tuple[ConfigProblem, ...] = ()
     rule_places: tuple[str, ...] = ()
     """Where each of the `permissions` stands: file, line and column."""
+    origins: dict[str, str] = {}
+    """Where each setting comes from that is not the default: file and line, the command line, or the environment."""
     file: str | None = None
     key_file: str | None = None
     """Where the API keys are. None where there is no configuration file to have keys of its own."""

@@ -16,7 +16,7 @@ from pactgate.core.principal import Principal
 from pactgate.core.values import ServerStatus
 from pactgate.inbound.call_filter import CallFilter, CallFilterError, filter_of, read_filter
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
-from pactgate.policy.access import sees_everything, shown_row
+from pactgate.policy.access import ALLOWED_FOR, sees_everything, shown_row
 from pactgate.protocol.messages import encode_json
 
 _HEAD: Final = JSON_HEAD + b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
@@ -32,7 +32,7 @@ _LOGS: Final = "/api/logs/"
 _NUMBER: Final = re.compile("[0-9]{0,18}")
 _ADMIN_ONLY: Final = b'{"status":"forbidden"}'
 _CALLS: Final = "/api/calls"
-_LISTED_CALLS: Final = 100
+LISTED_CALLS: Final = 100
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
@@ -173,7 +173,7 @@ class Admin:
         except CallFilterError as problem:
             self._say(exchange, 400, encode_json({"error": {"message": str(problem)}}))
             return
-        self._say(exchange, 200, encode_json({"calls": self._stories.latest(_LISTED_CALLS, subject, keeps)}))
+        self._say(exchange, 200, encode_json({"calls": self._stories.latest(LISTED_CALLS, subject, keeps)}))
 
     def _servers(self) -> list[dict[str, Any]]:
         servers: list[dict[str, Any]] = self._snapshot()["servers"]
@@ -187,8 +187,11 @@ class Admin:
 
     def _tools_for(self, admitted: Principal) -> list[dict[str, Any]]:
         facts = {"tools": self._snapshot()["tools"]}
-        rows: list[dict[str, Any]] = (self._shown_to(admitted, facts) or facts)["tools"]
-        return rows
+        shown = self._shown_to(admitted, facts)
+        if shown is None:
+            tools: list[dict[str, Any]] = facts["tools"]
+            return tools
+        return [{name: fact for name, fact in row.items() if name != ALLOWED_FOR} for row in shown["tools"]]
 
     def _shown_to(self, admitted: Principal, facts: Mapping[str, Any] = _NOTHING) -> dict[str, Any] | None:
         """Facts as a client sees them; None for administrators, and where no permissions are configured."""

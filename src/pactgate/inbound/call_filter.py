@@ -50,10 +50,17 @@ def filter_of(exchange: HttpExchange) -> str:
         raise CallFilterError("The query can't be read.") from None
 
 
+def keep_all(row: Row) -> bool:
+    """The filter without terms."""
+    return True
+
+
 def read_filter(text: str) -> CallFilter:
     """Raises CallFilterError."""
     if len(text) > MAX_CHARS or len(text.split()) > MAX_TERMS:
         raise CallFilterError(f"A filter has at most {MAX_CHARS} characters and {MAX_TERMS} terms.")
+    if not text.strip():
+        return keep_all
     terms = [_term(word) for word in text.split()]
     return lambda row: all(term(row) for term in terms)
 

@@ -1,7 +1,8 @@
 """What happens now, as one event stream per open console: finished calls that its filter keeps, and servers that changed.
 
-The gateway's events are listened to only while somebody reads. An event costs a call one append; rows are made, filtered and written a few
-times a second. A reader that is too slow loses its oldest rows and is told how many. Bounded: readers, and what waits for each.
+The gateway's events are listened to only while somebody reads. An event costs a call one append; rows are made, filtered, encoded once for
+all and written a few times a second. Nobody reads thousands of rows a second: a reader gets the newest of what its filter keeps, as does
+one that is too slow, and is told how many it lost. Bounded: readers, and what waits for each.
 Must not: show a reader the calls of another principal, or wait for a reader.
 """
 
@@ -12,21 +13,22 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from pactgate.core import events
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.events import Emit, Event, RequestFinished
 from pactgate.core.principal import Principal
-from pactgate.inbound.call_filter import CallFilter
+from pactgate.inbound.call_filter import CallFilter, keep_all
 from pactgate.inbound.http_exchange import EventStream, HttpExchange
 from pactgate.inbound.replies import MAX_WAITING_BYTES
 from pactgate.policy.access import sees_everything, shown_row
 from pactgate.protocol.messages import encode_json
 
 MAX_READERS: Final = 20
-MAX_WAITING_ROWS: Final = 500
-FLUSH_S: Final = 0.1
+MAX_RECORDS: Final = 1000
+MAX_WAITING_ROWS: Final = 200
+FLUSH_S: Final = 0.2
 _CALL: Final = "tools/call"
 _OF_SERVERS: Final[frozenset[type[Event]]] = frozenset(
     {
@@ -58,12 +60,23 @@ class _Reader(Struct, eq=False):
     """Whose calls it sees; None for everybody's."""
     principal: Principal
     keeps: CallFilter
-    waiting: deque[dict[str, Any]]
+    waiting: deque[Raw]
     lost: int = 0
 
-    def put(self, row: dict[str, Any]) -> None:
-        self.lost += len(self.waiting) == self.waiting.maxlen
-        self.waiting.append(row)
+    @property
+    def takes_all(self) -> bool:
+        return self.subject is None and self.keeps is keep_all
+
+    def put(self, rows: Sequence[dict[str, Any]], encoded: list[Raw | None]) -> None:
+        """Take the newest rows that this reader is shown. What another reader has encoded is not encoded again."""
+        kept = [at for at, row in enumerate(rows) if self.subject in (None, row["subject"]) and self.keeps(row)]
+        newest = kept[-MAX_WAITING_ROWS:]
+        self.lost += len(kept) - len(newest) + max(0, len(self.waiting) + len(newest) - MAX_WAITING_ROWS)
+        for at in newest:
+            text = encoded[at]
+            if text is None:
+                text = encoded[at] = Raw(encode_json(rows[at]))
+            self.waiting.append(text)
 
 
 class CallStreams:
@@ -84,7 +97,7 @@ class CallStreams:
         self._listen = listen
         self._unlisten = unlisten
         self._readers: list[_Reader] = []
-        self._records: deque[ExecutionRecord] = deque(maxlen=MAX_WAITING_ROWS)
+        self._records: deque[ExecutionRecord] = deque(maxlen=MAX_RECORDS)
         self._dropped = 0
         self._has_server_news = False
         self._timer: asyncio.TimerHandle | None = None
@@ -115,7 +128,7 @@ class CallStreams:
         if isinstance(event, RequestFinished):
             if event.record.method != _CALL:
                 return
-            self._dropped += len(self._records) == MAX_WAITING_ROWS
+            self._dropped += len(self._records) == MAX_RECORDS
             self._records.append(event.record)
         elif type(event) in _OF_SERVERS:
             self._has_server_news = True
@@ -133,13 +146,16 @@ class CallStreams:
         self._timer = None
         self._flushed_at = asyncio.get_running_loop().time()
         self._forget_closed()
-        rows, dropped, has_news = self._rows.rows(self._records), self._dropped, self._has_server_news
+        records, dropped, has_news = list(self._records), self._dropped, self._has_server_news
         self._records.clear()
         self._dropped, self._has_server_news = 0, False
+        if all(reader.takes_all for reader in self._readers):
+            dropped += max(0, len(records) - MAX_WAITING_ROWS)
+            records = records[-MAX_WAITING_ROWS:]
+        rows = self._rows.rows(records)
+        encoded: list[Raw | None] = [None] * len(rows)
         for reader in self._readers:
-            for row in rows:
-                if reader.subject in (None, row["subject"]) and reader.keeps(row):
-                    reader.put(row)
+            reader.put(rows, encoded)
             reader.lost += dropped
             self._write(reader, has_news=has_news)
         if self._has_server_news or any(reader.waiting for reader in self._readers):
@@ -158,7 +174,10 @@ class CallStreams:
             reader.stream.write(_event(b"calls", facts))
 
     def _write_servers(self, reader: _Reader) -> None:
+        """What happened to each server is long, and read for one of them at a time."""
         rows = [shown_row(row, reader.principal.roles) for row in self._servers(reader.principal)]
+        for row in rows:
+            row.pop("history", None)
         reader.stream.write(_event(b"servers", {"servers": rows}))
 
     def _forget_closed(self) -> None:

@@ -57,7 +57,7 @@ class ConsoleSessions:
         self.code = secrets.token_urlsafe(32)
         """Signs in once; then there is another one."""
         self._wall = wall
-        self._is_secure = is_secure
+        self.is_secure = is_secure
         self._sessions: dict[bytes, _Session] = {}
 
     def __len__(self) -> int:
@@ -104,7 +104,7 @@ class ConsoleSessions:
         return next(digest for digest, one in self._sessions.items() if one.principal.key == greediest)
 
     def _cookie(self, headers: Headers, value: str, age_s: int) -> bytes:
-        secure = "; Secure" if self._is_secure else ""
+        secure = "; Secure" if self.is_secure else ""
         line = f"{self._name(headers)}={value}; Path=/; Max-Age={age_s}; HttpOnly; SameSite=Strict{secure}"
         return f"Set-Cookie: {line}\r\n".encode("latin-1")
 
@@ -124,7 +124,7 @@ class ConsoleSessions:
     def _name(self, headers: Headers) -> str:
         """Gateways on other ports of this host have cookies of their own."""
         port = headers["host"][0].rpartition(":")[2]
-        return f"{'__Host-' if self._is_secure else ''}pactgate-{port if port.isdecimal() else 'console'}"
+        return f"{'__Host-' if self.is_secure else ''}pactgate-{port if port.isdecimal() else 'console'}"
 
 
 def check_page(exchange: HttpExchange) -> AuthError | None:

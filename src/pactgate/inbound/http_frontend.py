@@ -25,9 +25,9 @@ from pactgate.inbound.admin import Admin, CallTraces, Reach, ServerLogReader
 from pactgate.inbound.auth import Guard, cors_head
 from pactgate.inbound.batch import is_batch
 from pactgate.inbound.console import Console
-from pactgate.inbound.credential_checks import CredentialChecks
 from pactgate.inbound.credentials import AuthError, PendingCheck
 from pactgate.inbound.error_data import data_of
+from pactgate.inbound.exchange_tasks import CREDENTIALS, ExchangeTasks
 from pactgate.inbound.guess_brake import DelayedAnswer, GuessBrake
 from pactgate.inbound.hop import HopSender
 from pactgate.inbound.hop_message import HopClaims
@@ -100,7 +100,7 @@ class HttpFrontend:
         self._guard = guard
         self._generation = 0
         self._holders = guard.holders()
-        self._checks = CredentialChecks(FaultBarrier(emit))
+        self._checks = ExchangeTasks(CREDENTIALS, FaultBarrier(emit))
         self._expiry: asyncio.TimerHandle | None = None
         self._expires_at: float | None = None
         self._brake = GuessBrake(emit, clock)
@@ -120,13 +120,18 @@ class HttpFrontend:
     def admit(self, exchange: HttpExchange) -> bool:
         """Whether the request waits for its body: judged by its head alone. All others are answered here.
 
-        Credentials that take time to check are checked when the body is there: it counts as nobody's until then.
+        Credentials that take time to check are checked when the body is there: it counts as nobody's until then. A question of the
+        console may have a body too.
         """
         head = exchange.head.mcp
         if head is None or head.generation != self._generation or not self._is_served(head.path, head.principal):
             guard, headers = self._guard, exchange.headers
-            if guard.check_source(headers) is None and isinstance(guard.find(exchange), PendingCheck):
-                return True
+            if guard.check_source(headers) is None:
+                found = guard.find(exchange)
+                if isinstance(found, PendingCheck):
+                    return True
+                if self._console is not None and self._console.takes_body(exchange) and isinstance(found, Principal):
+                    return True
             exchange.head.mcp = self._route(exchange)
         return exchange.head.mcp is not None
 

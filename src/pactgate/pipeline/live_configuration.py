@@ -9,6 +9,7 @@ read again. Must not: know what applying means. Enforces D13.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -96,6 +97,14 @@ class LiveConfiguration:
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
+    def plan(self, wish: Wish) -> Changed:
+        """What a change would do, if it can be made; nothing is changed. Raises what is wrong with the wish."""
+        before, after = self._plan(wish)
+        needs_restart = change.needs_restart(before, after)
+        return Changed(
+            _value(before, wish.path), _value(after, wish.path), change.revision(before), False, needs_restart
+        )
+
     async def replace(self, config: Config, *, only_if_news: bool) -> None:
         """Take over the file as it was just read. Changes that were not written to it are dropped, and that is said.
 
@@ -122,15 +131,22 @@ class LiveConfiguration:
 
     async def _change(self, wish: Wish) -> Changed:
         async with self._turn:
-            before = self._current()
-            held = change.revision(before)
-            if wish.expected is not None and wish.expected != held:
-                raise _conflict(wish, held)
-            after = change.plan(before, wish.path, wish.value)
-            if not wish.persist and (stuck := change.needs_restart(before, after)):
-                raise _pointless(wish, stuck)
+            before, after = self._plan(wish)
+            if wish.persist:
+                after = replace(after, origins=_origins(after, wish))
             await self._make_it_so(wish, before, after)
             return self._done(wish, before, after)
+
+    def _plan(self, wish: Wish) -> tuple[Config, Config]:
+        """The configuration before and after."""
+        before = self._current()
+        held = change.revision(before)
+        if wish.expected is not None and wish.expected != held:
+            raise _conflict(wish, held)
+        after = change.plan(before, wish.path, wish.value)
+        if not wish.persist and (stuck := change.needs_restart(before, after)):
+            raise _pointless(wish, stuck)
+        return before, after
 
     async def _make_it_so(self, wish: Wish, before: Config, after: Config) -> None:
         in_use = self._connected()
@@ -174,7 +190,16 @@ class LiveConfiguration:
 
 def _said(config: Config) -> Config:
     """What a file says, wherever in it."""
-    return replace(config, warnings=(), rule_places=())
+    return replace(config, warnings=(), rule_places=(), origins={})
+
+
+def _origins(config: Config, wish: Wish) -> dict[str, str]:
+    """Where settings come from after one was written to the file, or taken out of it. The lines are read with the file."""
+    others = {name: place for name, place in config.origins.items() if name != spell(wish.path[:2])}
+    is_default = wish.value is None and len(wish.path) <= 2
+    return (
+        others if is_default or config.file is None else {**others, spell(wish.path[:2]): os.path.basename(config.file)}
+    )
 
 
 def _value(config: Config, path: Path) -> Any:

@@ -107,13 +107,15 @@ class Management:
             given.get("expectedRevision"),
             given.get("persist", False),
         )
-        done = await self._configuration.change(wish)
+        is_dry = given.get("dryRun", False)
+        done = self._configuration.plan(wish) if is_dry else await self._configuration.change(wish)
         return {
             "path": spell(wish.path),
             "oldValue": done.old,
             "newValue": done.new,
             "revision": done.revision,
             "persisted": done.is_persisted,
+            "applied": not is_dry,
             "needsRestart": bool(done.needs_restart),
         }
 
@@ -127,6 +129,8 @@ class Management:
             "scope": scope,
             "config": view,
             "unwritten": list(configuration.unwritten),
+            "origins": configuration.current.origins,
+            "settable": [*change.SETTABLE, *(f"{change.SERVERS}.*.{name}" for name in change.SERVER_SETTABLE)],
             "revision": change.revision(configuration.current),
         }
 

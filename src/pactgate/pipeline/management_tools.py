@@ -138,6 +138,7 @@ DECLARED: Final = (
             "value": {"description": "The new value; null takes the setting back to its default."},
             "expectedRevision": {"type": "string", "maxLength": 64, "description": "Change only this revision."},
             "persist": _PERSIST,
+            "dryRun": {"type": "boolean", "description": "Only check the change, and say what it would do."},
         },
         {
             "path": _TEXT,
@@ -145,6 +146,7 @@ DECLARED: Final = (
             "newValue": _ANYTHING,
             "revision": _TEXT,
             "persisted": _FLAG,
+            "applied": _FLAG,
             "needsRestart": _FLAG,
         },
         required=("path", "value"),
@@ -156,10 +158,18 @@ DECLARED: Final = (
         "config_show",
         "Show the configuration",
         "The configuration without secrets and without what servers are made of. Scope: merged (in force), file (as the file was "
-        "last read), changes (only what was changed since and not written). SIDE EFFECTS: none.",
+        "last read), changes (only what was changed since and not written). Origins: where a setting comes from that is not the "
+        "default. SIDE EFFECTS: none.",
         "query",
         {"scope": {"enum": ["merged", "file", "changes"]}},
-        {"scope": _TEXT, "config": {"type": "object"}, "unwritten": _NAMES, "revision": _TEXT},
+        {
+            "scope": _TEXT,
+            "config": {"type": "object"},
+            "unwritten": _NAMES,
+            "origins": {"type": "object"},
+            "settable": _NAMES,
+            "revision": _TEXT,
+        },
     ),
     Declared(
         "servers_list",

@@ -15,6 +15,8 @@ from pactgate.config.value_checks import OWN_SERVER_ID
 
 ADMIN: Final = "admin"
 ADMINISTRATOR: Final = frozenset({ADMIN})
+ALLOWED_FOR: Final = "allowedFor"
+"""The member of a tool's row that names the classes of clients, for administrators."""
 
 
 def sees_everything(roles: Collection[str]) -> bool:

@@ -17,6 +17,7 @@ from pactgate.catalog.surfaces import Surfaces
 from pactgate.config.model import Config
 from pactgate.core.values import Tool
 from pactgate.policy import contracts
+from pactgate.policy.access import ALLOWED_FOR
 from pactgate.policy.overload import Overload
 from pactgate.policy.rate_limits import RatePolicy
 from pactgate.policy.result_cache import ResultCache
@@ -28,6 +29,8 @@ from pactgate.telemetry.metrics import TRAFFIC_MS, Metrics
 
 Gauge = tuple[str, str, float]
 """A name, what it says, and its value now."""
+_MAX_CELLS: Final = 2000
+"""Tools times classes of clients: a rule for each takes about 20 us, and nothing else is served meanwhile."""
 CACHE_COUNTERS: Final = {
     "hits": "Results served from the cache.",
     "misses": "Lookups that found nothing in the cache.",
@@ -163,12 +166,15 @@ class GatewaySnapshot:
         catalog, config = self._connections.unfiltered, self._config()
         if self._rows_of is None or self._rows_of[0] is not catalog or self._rows_of[1] is not config:
             self._rows_of = catalog, config
+            allowed = _allowed(config, catalog.listed_tools())
             self._rows = [
                 {
                     **_tool_row(tool, self._effects_level(tool)),
                     "timeoutMs": self._timeout_of(tool).ms,
                     "timeoutSource": self._timeout_of(tool).source,
                     "rateLimit": self._rates.facts_of(tool),
+                    "lock": self._connections.lock_state(tool),
+                    **allowed.get(tool.full_name, {}),
                 }
                 for tool in catalog.listed_tools()
             ]
@@ -192,6 +198,24 @@ class GatewaySnapshot:
         level = session.effects_level if session is not None else None
         declared = contracts.declared_level(tool)
         return level or (None if declared == contracts.UNKNOWN else declared)
+
+
+def _allowed(config: Config, tools: Iterable[Tool]) -> dict[str, dict[str, Any]]:
+    """For each tool which class of clients may call it (`yes`, `no`, `if`); nothing where every client may, or where it takes long."""
+    known = list(tools)
+    if not config.permissions or len(known) * (len(config.callers) + 1) > _MAX_CELLS:
+        return {}
+    from pactgate.policy.permissions.comparison import OTHERS, class_pairs, reach_of  # with the engine for conditions
+    from pactgate.policy.permissions.rules import Permissions
+
+    permissions = Permissions(config)
+    names = [name for name, _ in class_pairs(config.callers, config.callers)]
+    return {
+        tool.full_name: {
+            ALLOWED_FOR: {OTHERS if name is None else name: reach_of(permissions, name, tool).answer for name in names}
+        }
+        for tool in known
+    }
 
 
 def _snake(name: str) -> str:

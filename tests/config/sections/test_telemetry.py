@@ -12,15 +12,17 @@ BASE = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318/"}
 
 def read(**variables: str) -> tuple[dict[str, object], int]:
     found = ConfigFindings("")
-    return telemetry_of({**BASE, **{f"OTEL_{name}": value for name, value in variables.items()}}, found), len(
-        found.problems
-    )
+    return telemetry_of(
+        {**BASE, **{f"OTEL_{name}": value for name, value in variables.items()}}, found, has_endpoint=False
+    ), len(found.problems)
 
 
 def test_the_path_of_traces_is_added_to_the_endpoint_of_all_signals_alone() -> None:
     assert read()[0] == {"endpoint": "http://127.0.0.1:4318/v1/traces"}
     assert read(EXPORTER_OTLP_TRACES_ENDPOINT="http://x/y")[0] == {"endpoint": "http://x/y"}
-    assert telemetry_of({"OTEL_SERVICE_NAME": "edge"}, ConfigFindings("")) == {}
+    environ = {"OTEL_SERVICE_NAME": "edge"}
+    assert telemetry_of(environ, ConfigFindings(""), has_endpoint=False) == {}
+    assert telemetry_of(environ, ConfigFindings(""), has_endpoint=True) == {"serviceName": "edge"}
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,12 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
 from pactgate.app import Gateway, credential_store
-from pactgate.cli.browser_sign_in import sign_in_by_browser
 from pactgate.config.model import Config
 from pactgate.config.sections.listen import ListenSection
 from pactgate.config.sections.sign_in import SignIn
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
+from pactgate.upstreams.oauth.browser_sign_in import sign_in_by_browser
 
 PLAIN = {"integer": 5, "number": 3, "boolean": True, "array": [], "object": {}}
 WHOLE_S = 15

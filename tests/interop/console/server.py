@@ -11,7 +11,7 @@ MARKUP = (
     "<a href=\"javascript:window.pwned=1\">link</a> \u202etxt.exe {{constructor.constructor('window.pwned=1')()}}"
 )
 MANY = 5000
-LONG = "x" * 900_000
+LONG = "x" * 5_000_000
 SCHEMA = {"type": "object", "properties": {}}
 QUESTION = {
     "message": f"Which colour? {MARKUP}",
@@ -26,6 +26,7 @@ INFO = {"name": MARKUP, "title": MARKUP, "version": "1"}
 
 def main() -> None:
     waiting: dict[str, Any] = {}
+    print(f"{MARKUP} \x1b[2J", file=sys.stderr, flush=True)
     for line in sys.stdin:
         message = json.loads(line)
         method = message.get("method")
@@ -45,6 +46,10 @@ def answer(message: dict[str, Any], method: str, waiting: dict[str, Any]) -> Non
         reply(id_, {"tools": tools()})
     elif method != "tools/call":
         send({"id": id_, "error": {"code": -32601, "message": f"There is no {method} here."}})
+    elif message["params"]["name"] == "long":
+        reply(id_, said(LONG))
+    elif message["params"]["name"] == "nothing":
+        reply(id_, said(""))
     elif message["params"]["name"] == "ask":
         waiting["question"] = id_
         send({"id": "question", "method": "elicitation/create", "params": QUESTION})
@@ -56,6 +61,8 @@ def tools() -> list[dict[str, Any]]:
     hostile = {"type": "object", "title": MARKUP, "properties": {"a": {"type": "string", "description": MARKUP}}}
     named = [
         {"name": "ask", "title": "Ask", "inputSchema": SCHEMA},
+        {"name": "long", "inputSchema": SCHEMA},
+        {"name": "nothing", "inputSchema": SCHEMA, "annotations": {"readOnlyHint": True}},
         {"name": "hostile", "title": MARKUP, "description": MARKUP, "inputSchema": hostile},
     ]
     return [*named, *({"name": f"tool_{number}", "inputSchema": SCHEMA} for number in range(MANY))]

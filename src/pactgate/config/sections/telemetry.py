@@ -73,8 +73,9 @@ class Telemetry(Section, frozen=True, kw_only=True):
     ] = {}
 
 
-def telemetry_of(environ: Mapping[str, str], found: ConfigFindings) -> dict[str, Any]:
-    """The section as the `OTEL_*` variables have it. What can't be done is a problem, if traces are exported at all."""
+def telemetry_of(environ: Mapping[str, str], found: ConfigFindings, *, has_endpoint: bool) -> dict[str, Any]:
+    """The section as the `OTEL_*` variables have it. What can't be done is a problem, if traces are exported at all: to the endpoint
+    that is named here, or, with `has_endpoint`, in the configuration."""
     named = ((name, environ[name].strip()) for name in environ if name.startswith(_PREFIX))
     own = {name: value for name, value in named if value}
     if own.get("OTEL_SDK_DISABLED", "").lower() == _TRUE or own.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp":
@@ -82,9 +83,10 @@ def telemetry_of(environ: Mapping[str, str], found: ConfigFindings) -> dict[str,
     section: dict[str, Any] = {}
     base = own.get(f"{_EXPORTER}ENDPOINT")
     endpoint = own.get(f"{_EXPORTER}TRACES_ENDPOINT") or (base and base.rstrip("/") + _TRACES_PATH)
-    if endpoint is None:
+    if endpoint is not None:
+        section["endpoint"] = endpoint
+    elif not has_endpoint:
         return {}
-    section["endpoint"] = endpoint
     if headers := _traces(own, "HEADERS"):
         section["headers"] = _pairs(headers)
     protocol = _traces(own, "PROTOCOL")

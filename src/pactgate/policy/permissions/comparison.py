@@ -20,6 +20,8 @@ from pactgate.core.values import Tool
 from pactgate.policy.permissions.rules import Permissions, class_of, tool_facts
 from pactgate.policy.permissions.selection import Subject, selects
 
+OTHERS: Final = "(others)"
+"""How callers of no class are called where they are shown."""
 ClassPair = tuple[str | None, str | None]
 """The class of some callers before a change, and after it."""
 

@@ -5,9 +5,9 @@ import time
 from collections.abc import Iterable
 
 from pactgate.core.principal import Principal, PrincipalKind
-from pactgate.inbound import credential_checks
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.credentials import INVALID_TOKEN, Admission, AuthError, PendingCheck
+from pactgate.inbound.exchange_tasks import CREDENTIALS
 from pactgate.inbound.request_head import Headers
 from tests.support.facing import message, modern, serving, until
 from tests.support.raw_http import get, post
@@ -97,7 +97,7 @@ async def test_a_client_that_goes_away_is_not_waited_for() -> None:
 async def test_no_more_requests_than_a_bound_wait_for_their_check() -> None:
     source = SlowSource(ANN)
     async with serving(guard=asking(source)) as served, served.client() as last:
-        clients = [served.client() for _ in range(credential_checks.MAX_CHECKS)]
+        clients = [served.client() for _ in range(CREDENTIALS.most)]
         for client in clients:
             await client.__aenter__()
             await client.send(modern("tools/call", name="echo", **TOKEN))

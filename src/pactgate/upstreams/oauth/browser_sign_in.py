@@ -12,10 +12,12 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from functools import partial
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from pactgate.config.server_settings import ServerConfig
+from pactgate.core.failures import GatewayFailure
 from pactgate.state.credential_store import CredentialStore
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.proxy import network_of
@@ -36,7 +38,7 @@ _PROBE_S: Final = 10.0
 _HOST: Final = "127.0.0.1"
 _PATH: Final = "/callback"
 _PROBE: Final = b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}'
-_DONE: Final = "The answer has arrived. You can close this page; the terminal says how it went."
+_DONE: Final = "The answer has arrived. You can close this page; where you began, it is said how it went."
 _OTHER: Final = "This is not the answer that is waited for."
 Answer = Mapping[str, str]
 
@@ -79,6 +81,52 @@ async def sign_in_by_browser(
         return grant
     finally:
         await client.close()
+
+
+class SignIns:
+    """Sign-ins that are begun in a page: at most one for each server, the last one. `tell` is told why one failed in the end."""
+
+    def __init__(self, store: CredentialStore, tell: Callable[[str, str], None]) -> None:
+        self._store = store
+        self._tell = tell
+        self._running: dict[str, asyncio.Task[SignInGrant]] = {}
+
+    async def begin(self, config: ServerConfig) -> str:
+        """The URL that a person has to open, on this machine. Raises GatewayFailure."""
+        if config.url is None or (config.auth is not None and config.auth.who == "service"):
+            raise sign_in_failure(config.id, "no person signs in there.")
+        before = self._running.pop(config.id, None)
+        if before is not None:
+            before.cancel()
+        url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(
+            sign_in_by_browser(config, self._store, url.set_result), name=f"sign-in at {config.id}"
+        )
+        self._running[config.id] = task
+        task.add_done_callback(partial(self._ended, config.id))
+        both: set[asyncio.Future[Any]] = {url, task}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        return url.result() if url.done() else await _without_url(task)
+
+    async def close(self) -> None:
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _ended(self, server: str, task: asyncio.Task[SignInGrant]) -> None:
+        if self._running.get(server) is task:
+            del self._running[server]
+        fault = None if task.cancelled() else task.exception()
+        if fault is not None:
+            self._tell(server, fault.message if isinstance(fault, GatewayFailure) else repr(fault))
+
+
+async def _without_url(task: asyncio.Task[SignInGrant]) -> str:
+    """A sign-in that ended before there was anything to open. Raises GatewayFailure."""
+    await task
+    return ""
 
 
 async def _probe(config: ServerConfig, client: HttpClient) -> Challenge:
