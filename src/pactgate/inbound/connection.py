@@ -358,13 +358,17 @@ class InboundConnection(asyncio.Protocol):
         """Read the requests that were sent ahead, unless the client does not take the last answer."""
         if self.exchange is not None or self._is_lingering or self._is_lost or self._is_stalled:
             return
-        if not self._is_reading:
-            self._is_reading = True
-            self.transport.resume_reading()
         if self._ahead:
             data = bytes(self._ahead)
             self._ahead.clear()
             self.data_received(data)
+        if len(self._ahead) <= _AHEAD_BYTES:  # else all that a client sends would be kept, and copied for each request
+            self._go_on_reading()
+
+    def _go_on_reading(self) -> None:
+        if not self._is_reading:
+            self._is_reading = True
+            self.transport.resume_reading()
 
     def _refuse(self, status: int, reason: str) -> None:
         """Answer what never became a request, once, and end."""
@@ -385,9 +389,7 @@ class InboundConnection(asyncio.Protocol):
         if self._hub.is_closing or not self.transport.can_write_eof():
             self.transport.close()
             return
-        if not self._is_reading:
-            self._is_reading = True
-            self.transport.resume_reading()
+        self._go_on_reading()
         now = self._loop.time()
         self.deadline = now + self._limits.linger_s
         self._watch_writing(now)
