@@ -42,6 +42,7 @@ from pactgate.inbound.console import Console
 from pactgate.inbound.console_sessions import ConsoleSessions
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
+from pactgate.inbound.peer_address import TrustedProxies
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.inbound.stdio_frontend import serve_stdio
 from pactgate.library import Library
@@ -367,7 +368,9 @@ class Gateway:
             max_request_bytes=self.config.limits.max_request_bytes,
             max_connections_per_address=listen.max_connections_per_address,
         )
-        self._http = HttpServer(frontend.handle, limits, self._emit, frontend.admit)
+        self._http = HttpServer(
+            frontend.handle, limits, self._emit, frontend.admit, proxies=TrustedProxies(listen.trusted_proxies)
+        )
         frontend.exchanges = self._http.exchanges
         frontend.on_gone = self._forget
         self.address, port = await self._listen(self._http, listen)

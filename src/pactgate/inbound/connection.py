@@ -19,7 +19,7 @@ from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.inbound.held_bytes import HeldBytes, Hold
 from pactgate.inbound.http_exchange import HttpExchange, refusal
 from pactgate.inbound.http_grammar import BadRequestError, RequestHead
-from pactgate.inbound.peer_address import LOCAL, counted_address, host_of
+from pactgate.inbound.peer_address import LOCAL, TrustedProxies, counted_address, host_of
 from pactgate.inbound.request_reader import Ready, RequestHeadCache, RequestReader
 from pactgate.inbound.server_limits import MIB, ServerLimits
 from pactgate.inbound.unix_socket import user_of
@@ -55,6 +55,7 @@ class ConnectionHub(Protocol):
     admit: Admit
     handle: Handle
     barrier: FaultBarrier
+    proxies: TrustedProxies
 
     @property
     def is_crowded(self) -> bool:
@@ -334,6 +335,9 @@ class InboundConnection(asyncio.Protocol):
         if self.is_guest and self.exchange is not None:
             self.exchange.keep_alive = self.exchange.head.keep_alive = False
         return not self.is_guest or self._hub.may_serve(self, subject)
+
+    def client_of(self, head: RequestHead) -> str:
+        return self._hub.proxies.client_of(self.peer, head.headers) if self.user is None else self.peer
 
     def may_keep(self, exchange: HttpExchange) -> bool:
         return exchange.keep_alive and not self._hub.is_closing
