@@ -17,6 +17,8 @@ MAX_CONTAINERS: Final = 250_000
 """Arrays and objects in one message: a decoded one takes up to a hundred times the bytes it was written in."""
 MAX_VALUES: Final = 100_000
 """Values in one request: decoding and checking so many takes 0.1 s and 10 MB, five million take seconds and 200 MB."""
+MAX_DIGITS: Final = 4300
+"""Of an integer in a request: Python reads no longer one, and a server that only expects errors of JSON ends there."""
 _MAX_SEARCHED_VALUES: Final = 1_000_000
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b'"[]{},'))
@@ -134,6 +136,18 @@ def find_duplicate_key(text: bytes) -> str | None:
     return None
 
 
+def has_long_integer(text: bytes) -> bool:
+    """Whether an integer of a valid JSON text has more than `MAX_DIGITS` digits."""
+    try:
+        _any.decode(text)
+    except msgspec.ValidationError:  # a number beyond the machine's range
+        try:
+            json.loads(text, parse_int=_refuse_long, parse_float=len)
+        except OverflowError:
+            return True
+    return False
+
+
 def has_duplicate_member(text: bytes) -> bool:
     """Whether an object has a key twice at its first level. Its values are copied as they are and never walked.
 
@@ -164,6 +178,11 @@ def has_keys_once(text: bytes, value: Any) -> bool:
 def repeats_key(text: bytes, value: Any) -> bool:
     """Whether a key stands twice in one object of a text, at any depth; `value` is the decoded text."""
     return not has_keys_once(text, value) and find_duplicate_key(text) is not None
+
+
+def _refuse_long(integer: str) -> None:
+    if len(integer.lstrip("-")) > MAX_DIGITS:
+        raise OverflowError
 
 
 class _DuplicateKeyError(Exception):
