@@ -2,8 +2,8 @@
 
 A process that has left its group and cleared its environment is found by nothing else where there are no cgroups. The kernel gives it to
 the gateway when its parent ends. Orphans that appear when a server ends are the server's, and are ended; those that appeared before, or
-have the mark of a server that lives, are ended with the gateway at the latest. Must not: be used in a process that has other children in sessions of their own: it
-reaps and ends every child of another session that it does not know.
+have the mark of a server that lives, are ended with the gateway at the latest. Must not: be used in a process that has other children in
+sessions of their own: it reaps and ends every child of another session that it does not know.
 """
 
 from __future__ import annotations
