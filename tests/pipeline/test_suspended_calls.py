@@ -159,6 +159,26 @@ async def test_their_number_is_bounded_in_all_by_caller_and_by_server(
     await lot.close()
 
 
+async def test_a_caller_that_answers_nothing_leaves_room_at_a_server_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(suspended_calls, "MAX_OF_ONE", 8)
+    lot = SuspendedCalls()
+
+    def suspend(subject: str) -> None:
+        made = parked(subject)
+        waits_for_ever(made)
+        lot.suspend(made)
+
+    for _ in range(6):
+        suspend("ada")
+    with pytest.raises(GatewayFailure):
+        suspend("ada")
+    suspend("eve")
+    assert len(lot) == 7
+    await lot.close()
+
+
 async def test_a_failure_nobody_fetches_warns_nobody() -> None:
     lot, made = SuspendedCalls(), parked()
 
