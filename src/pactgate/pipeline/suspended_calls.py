@@ -1,9 +1,9 @@
 """Calls that wait at a legacy server while their modern caller is asked: the call stays open there, its caller comes back with answers.
 
-A suspended call belongs to one subject and is continued once per round. Its waiting is bounded by the time it has for
-input, their number by caller, by server and in all; no caller can take all of a server's. One that nobody comes back for is ended, and
-the server told. If the server finishes meanwhile, the outcome is kept for the caller. Must not: know seals or names of tools; in-process only, so a
-restart ends every one of them.
+A suspended call belongs to one subject and is continued once per round. Its waiting is bounded by the time it has for input, their number
+by caller, by server and in all; no caller can take all of a server's. One that nobody comes back for is ended, and the server told. If the
+server finishes meanwhile, the outcome is kept for the caller. Must not: know seals or names of tools; in-process only, so a restart ends
+every one of them.
 """
 
 from __future__ import annotations
