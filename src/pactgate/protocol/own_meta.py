@@ -40,6 +40,8 @@ _spelt: Final = re.compile(
 def decode_without_own_meta(frame: bytes) -> Message | InvalidAnswer | Rejection:
     """As `decode_from_upstream`. Removing members reads the others in one way, so an answer with a key twice is refused here."""
     message = messages.decode_from_upstream(frame)
+    if isinstance(message, Rejection):
+        return message
     if len(frame) <= _SEARCHED_BYTES:
         if NAME not in frame and ESCAPE not in frame:
             return message
