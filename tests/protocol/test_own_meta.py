@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pactgate.protocol import messages
+from pactgate.protocol.messages import Rejection
 from pactgate.protocol.own_meta import decode_without_own_meta, without_own_meta
 
 FORGED = {"dev.pactgate/page": {"page": 1}, "dev.pactgate/envelope": {}, "com.example/kept": 1}
