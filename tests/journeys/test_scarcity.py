@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import resource
 import time
@@ -94,7 +93,7 @@ async def test_without_descriptors_the_gateway_waits_quietly_and_serves_again(ga
         async with connected(gateway, STARVED, b""):
             await eventually(lambda: own_descriptors(pid) >= most - TOLERANCE)
             began_s, spent_s, written = time.monotonic(), cpu_s(gateway), len(gateway.log_text())
-            await asyncio.sleep(1.0)  # what is measured is a stretch of time
+            await eventually(lambda: time.monotonic() > began_s + 1.0)  # the rest of the machine does what it does
             assert cpu_s(gateway) - spent_s < 0.5 * (time.monotonic() - began_s)
             assert len(gateway.log_text()) - written < 64 * KIB
         await eventually(lambda: own_descriptors(pid) < most - TOLERANCE)

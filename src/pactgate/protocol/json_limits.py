@@ -141,10 +141,9 @@ def has_long_integer(text: bytes) -> bool:
     try:
         _any.decode(text)
     except msgspec.ValidationError:  # a number beyond the machine's range
-        try:
-            json.loads(text, parse_int=_refuse_long, parse_float=len)
-        except OverflowError:
-            return True
+        lengths = [0]
+        json.loads(text, parse_int=lambda integer: lengths.append(len(integer.lstrip("-"))), parse_float=len)
+        return max(lengths) > MAX_DIGITS
     return False
 
 
@@ -178,11 +177,6 @@ def has_keys_once(text: bytes, value: Any) -> bool:
 def repeats_key(text: bytes, value: Any) -> bool:
     """Whether a key stands twice in one object of a text, at any depth; `value` is the decoded text."""
     return not has_keys_once(text, value) and find_duplicate_key(text) is not None
-
-
-def _refuse_long(integer: str) -> None:
-    if len(integer.lstrip("-")) > MAX_DIGITS:
-        raise OverflowError
 
 
 class _DuplicateKeyError(Exception):
