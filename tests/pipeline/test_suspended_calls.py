@@ -141,8 +141,15 @@ async def test_one_that_nobody_comes_back_for_is_ended() -> None:
     assert len(lot) == 0
 
 
-@pytest.mark.parametrize("bound", ["MAX_SUSPENDED", "MAX_OF_ONE"])
-@pytest.mark.parametrize(("subject", "server"), [("ada", "mail"), ("eve", "files")])
+@pytest.mark.parametrize(
+    ("bound", "subject", "server"),
+    [
+        ("MAX_SUSPENDED", "ada", "mail"),
+        ("MAX_SUSPENDED", "eve", "files"),
+        ("MAX_OF_ONE", "ada", "mail"),
+        ("MAX_AT_SERVER", "eve", "files"),
+    ],
+)
 async def test_their_number_is_bounded_in_all_by_caller_and_by_server(
     monkeypatch: pytest.MonkeyPatch, bound: str, subject: str, server: str
 ) -> None:
@@ -162,7 +169,7 @@ async def test_their_number_is_bounded_in_all_by_caller_and_by_server(
 async def test_a_caller_that_answers_nothing_leaves_room_at_a_server_for_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(suspended_calls, "MAX_OF_ONE", 8)
+    monkeypatch.setattr(suspended_calls, "MAX_AT_SERVER", 8)
     lot = SuspendedCalls()
 
     def suspend(subject: str) -> None:

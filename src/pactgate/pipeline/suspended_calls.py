@@ -25,8 +25,9 @@ from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.notification_router import OnNotice, OnProgress
 
 MAX_SUSPENDED: Final = 256
+MAX_AT_SERVER: Final = 128
 MAX_OF_ONE: Final = 64
-"""Of one caller, and at one server."""
+"""Of one caller."""
 TOGETHER_S: Final = 0.01
 """Questions that follow each other this closely are put in one round."""
 
@@ -192,7 +193,7 @@ class SuspendedCalls:
         own_at_server = sum(other.session.peer.server == server for other in own)
         return (
             len(own) < MAX_OF_ONE
-            and is_fair(own_at_server, MAX_OF_ONE - len(at_server))
+            and is_fair(own_at_server, MAX_AT_SERVER - len(at_server))
             and is_fair(len(own), MAX_SUSPENDED - len(others))
         )
 
