@@ -24,6 +24,7 @@ from pactgate.inbound.console_captures import ConsoleCaptures
 from pactgate.inbound.console_sessions import ConsoleSessions
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
+from pactgate.inbound.peer_address import TrustedProxies
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.pipeline.kernel import Kernel
 from pactgate.policy.access import sees_everything
@@ -109,7 +110,8 @@ class HttpEndpoint:
             max_request_bytes=config.limits.max_request_bytes,
             max_connections_per_address=config.listen.max_connections_per_address,
         )
-        self._server = HttpServer(frontend.handle, limits, emit, frontend.admit)
+        proxies = TrustedProxies(config.listen.trusted_proxies)
+        self._server = HttpServer(frontend.handle, limits, emit, frontend.admit, proxies=proxies)
         frontend.exchanges = self._server.exchanges
         frontend.on_gone = self._on_gone
         self.address, port = await self._listen(self._server)

@@ -160,6 +160,12 @@ async def test_an_entry_with_a_very_long_description_is_skipped() -> None:
     assert listed.left_out == ("an entry of tools/list: the description of 'long' has more than 65536 bytes",)
 
 
+async def test_a_very_large_definition_is_skipped() -> None:
+    listed = await found(fat=fat("tools/list", pages=1, entries=2, bytes=600_000))
+    assert listed.tools == ()
+    assert set(listed.left_out) == {"an entry of tools/list: its definition has more than 524288 bytes"}
+
+
 async def test_a_page_of_very_many_values_is_refused_before_it_is_decoded() -> None:
     with pytest.raises(GatewayFailure) as caught:
         await found(fat=fat("tools/list", pages=1, entries=0, bytes=0, zeros=400_002))

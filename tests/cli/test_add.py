@@ -82,6 +82,18 @@ def test_programs_and_addresses_are_added_too_and_the_rest_of_the_file_stays(tmp
     assert run(tmp_path, "check").returncode == 0
 
 
+def test_a_credential_is_not_for_other_users_of_the_machine(tmp_path: Path) -> None:
+    file = tmp_path / "pactgate.json"
+    words = ("--url", "https://crm.example/mcp", "--header", "Authorization: Bearer 5e1c7b2aa90d4f3386e17f0b")
+    done = run(tmp_path, "add", "crm", *words)
+    assert (stat.S_IMODE(file.stat().st_mode), done.stderr) == (0o600, "")
+    file.chmod(0o644)
+    done = run(tmp_path, "add", "shop", *words)
+    assert "headers.Authorization: Every user may read this file, and this is a secret." in " ".join(
+        done.stderr.split()
+    )
+
+
 def test_a_new_yaml_and_toml_file_can_be_named(tmp_path: Path) -> None:
     for name in ("c.yaml", "c.toml", "c.json"):
         assert run(tmp_path, "add", "crm", "--url", "https://crm.example/mcp", "--config", name).returncode == 0

@@ -72,6 +72,16 @@ def test_a_good_configuration_is_summed_up(tmp_path: Path) -> None:
     assert rows[2] == ["crm", "no", "60000", "ms", "https://crm.example/mcp"]
 
 
+def test_timeouts_that_the_servers_do_not_decide_are_shown(tmp_path: Path) -> None:
+    tools = {f"files.tool_{number}": 90_000 for number in range(12)}
+    write_config(
+        tmp_path, {"files": demo("almanac")}, timeouts={"toolTimeouts": {"query": 5000}, "toolOverrides": tools}
+    )
+    shown = " ".join(run(tmp_path, "check").stdout.split())
+    assert "Timeouts of categories and tools (timeouts): query 5000 ms, files.tool_0 90000 ms," in shown
+    assert "files.tool_9 90000 ms and 2 more." in shown
+
+
 REST = {
     "baseUrl": "http://127.0.0.1:9",
     "endpoints": [{"name": "ask", "description": "Asks.", "method": "GET", "path": "/ask", "parameters": []}],

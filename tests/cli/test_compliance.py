@@ -261,3 +261,14 @@ def test_a_large_capture_is_judged_under_a_progress_bar(tmp_path: Path) -> None:
     assert _bar(50_000_000, 200_000_000) == "[######                  ]  25% of 200 MB"
     assert _bar(50_000_000, None) == "50 MB"
     assert _bar(10, 5).endswith("100% of 0 MB")
+
+
+def test_on_a_terminal_the_text_of_a_rule_is_wrapped_below_its_beginning(tmp_path: Path) -> None:
+    code, screen = run_on_terminal(
+        tmp_path, "compliance", "invariants", "--capture", write(tmp_path, BAD), NO_COLOR="1"
+    )
+    lines = screen.decode().splitlines()
+    assert code == 1
+    assert max(len(line) for line in lines if "https://" not in line) <= 80
+    (at,) = [number for number, line in enumerate(lines) if line.startswith("  pass  INV-003")]
+    assert lines[at + 1].startswith(" " * 17 + "prompts/list")

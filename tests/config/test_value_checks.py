@@ -171,6 +171,11 @@ def test_an_environment_value_may_have_lines_but_no_nul() -> None:
             ["https://app.example", "http://localhost:3000", "chrome-extension://abc"],
             ["app.example", "https://app.example/", "*", "null", "https://u@a", ""],
         ),
+        (
+            value_checks.check_network,
+            ["192.0.2.1", "10.0.0.0/8", "2001:db8::/32", "::1"],
+            ["", "proxy.example", "10.0.0.1/8", "0.0.0.0/0", "::/0", "10.0.0.0/33"],
+        ),
     ],
 )
 def test_addresses_are_written_as_their_headers_have_them(check: object, good: list[str], bad: list[str]) -> None:

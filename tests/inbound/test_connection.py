@@ -123,6 +123,23 @@ async def test_one_request_runs_at_a_time_and_few_bytes_are_read_ahead() -> None
             assert (await client.answer()).body == b"/%d" % number
 
 
+@on_both_loops
+async def test_few_bytes_are_read_ahead_while_one_request_after_the_other_is_answered() -> None:
+    """What was read ahead is copied for each request: the work must not grow with the square of what a client sends at once."""
+    most = 0
+
+    def answer(exchange: HttpExchange) -> None:
+        nonlocal most
+        most = max(most, server.held_bytes)
+        paths(exchange)
+
+    async with listening(answer) as (server, port, _), RawClient(port) as client:
+        client.writer.write(b"".join(get(f"/{number}") for number in range(40_000)))
+        for number in range(500):
+            assert (await client.answer()).body == b"/%d" % number
+    assert 64 * 1024 < most < 1024 * 1024
+
+
 async def test_a_client_that_does_not_take_its_answers_gets_no_more_work_done() -> None:
     served = 0
 

@@ -22,6 +22,7 @@ HOST = b"Host: 127.0.0.1\r\n"
 LARGE = b"Content-Length: 10000000\r\n\r\n"
 JSON = b"Content-Type: application/json\r\n"
 GOOD = JSON + f"Authorization: {BOB['authorization']}\r\n".encode()
+AS_ALICE = f"Authorization: {ALICE['authorization']}\r\n".encode()
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,11 @@ async def called(port: int, text: str) -> float:
         pytest.param(
             b"POST /mcp HTTP/1.1\r\n" + HOST + JSON + LARGE + b"x" * 200_000, id="a large body without a token"
         ),
+        pytest.param(
+            b"POST /mcp HTTP/1.1\r\n" + HOST + JSON + AS_ALICE + LARGE + b"x" * 200_000,
+            id="a large body, another token",
+        ),
+        pytest.param(modern("tools/call", name="db__echo", **ALICE) * 400, id="another token, calls sent ahead"),
         pytest.param(get("/health/live"), id="a health check, then idle"),
         pytest.param(modern("tools/call", name="db__echo", **WRONG), id="a wrong token, whose refusal is delayed"),
         pytest.param(modern("tools/call", name="db__echo", **ALICE), id="another token, then idle"),

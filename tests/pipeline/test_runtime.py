@@ -365,6 +365,17 @@ async def test_progress_carries_a_call_beyond_its_limit_only_where_configured_an
             envelope = await gateway.invoke("files.endless", {})
         assert envelope["error"]["code"] == "TOOL_TIMEOUT"
         assert expected_ms <= envelope["metadata"]["durationMs"] < expected_ms + 700
+        source = "progressTimeoutMs" if longest_ms == expected_ms else 'toolOverrides["endless"]'
+        assert f"within {expected_ms} ms (" in envelope["error"]["message"]
+        assert f"set by timeouts.{source};" in envelope["error"]["message"]
+
+
+async def test_a_call_whose_progress_has_stopped_ends_at_its_limit_after_the_last_one() -> None:
+    limits = Timeouts(tool_overrides={"slow": 300}, progress_timeout_ms=60_000)
+    async with Gateway.open(Config(servers={"files": scripted()}, timeouts=limits)) as gateway:
+        await gateway.invoke("files.echo", {"text": "warm"})
+        envelope = await gateway.invoke("files.slow", {"ms": 60_000, "progress": 1})
+    assert "within 300 ms of its last progress" in envelope["error"]["message"]
 
 
 async def test_a_timeout_names_the_setting_and_how_to_raise_it() -> None:

@@ -435,7 +435,7 @@ async def test_the_gateway_stops_with_calls_parked() -> None:
 
 
 async def test_as_many_calls_are_parked_as_may_be_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pactgate.pipeline.suspended_calls.MAX_OF_ONE", 1)
+    monkeypatch.setattr("pactgate.pipeline.suspended_calls.MAX_AT_SERVER", 1)
     async with open_gateway(asking()) as inside:
         await first_round(inside, asker(Era.MODERN))
         result = body(await inside.call("asking.ask", who=asker(Era.MODERN, key="another")))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec import structs
 
+from pactgate.core.principal import Principal
 from tests.pipeline.conftest import open_gateway
 from tests.support.hearers import (
     ACK,
@@ -79,6 +81,25 @@ async def test_a_subscription_that_ends_after_its_session_leaves_nothing() -> No
         assert (await asking).result == b"{}"
         assert await until_server_heard(inside, "resources/unsubscribe") == [{"uri": "data://a"}]
         assert inside.gateway.changes.facts() == {"listens": 0, "subscriptions": 0}
+
+
+async def test_one_principal_leaves_resources_of_a_server_to_watch_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pactgate.catalog.change_watcher.MAX_URIS", 8)
+    uris = [f"a+data://{number}" for number in range(8)]
+    async with open_gateway(changing("a", "legacy")) as inside:
+        await list_all(inside)
+        mine, other = Ear(), Ear()
+        you = structs.replace(legacy_caller(other, "s2"), principal=Principal("you"))
+        async with listening(inside, modern_caller(mine), {"resourceSubscriptions": uris}):
+            assert mine.of(ACK)[0]["notifications"]["resourceSubscriptions"] == uris[:6]
+            assert (await inside.ask("resources/subscribe", who=you, params={"uri": uris[7]})).result == b"{}"
+            assert (await inside.ask("resources/subscribe", who=you, params={"uri": uris[0]})).result == b"{}"
+            reply = await inside.ask("resources/subscribe", who=legacy_caller(Ear()), params={"uri": uris[6]})
+            assert reply.error is not None
+            assert "One client can't watch more resources of a" in reply.error.message
+        assert (
+            await inside.ask("resources/subscribe", who=legacy_caller(Ear()), params={"uri": uris[6]})
+        ).result == b"{}"
 
 
 async def test_what_can_not_be_watched_is_refused_with_the_reason() -> None:

@@ -141,8 +141,15 @@ async def test_one_that_nobody_comes_back_for_is_ended() -> None:
     assert len(lot) == 0
 
 
-@pytest.mark.parametrize("bound", ["MAX_SUSPENDED", "MAX_OF_ONE"])
-@pytest.mark.parametrize(("subject", "server"), [("ada", "mail"), ("eve", "files")])
+@pytest.mark.parametrize(
+    ("bound", "subject", "server"),
+    [
+        ("MAX_SUSPENDED", "ada", "mail"),
+        ("MAX_SUSPENDED", "eve", "files"),
+        ("MAX_OF_ONE", "ada", "mail"),
+        ("MAX_AT_SERVER", "eve", "files"),
+    ],
+)
 async def test_their_number_is_bounded_in_all_by_caller_and_by_server(
     monkeypatch: pytest.MonkeyPatch, bound: str, subject: str, server: str
 ) -> None:
@@ -156,6 +163,26 @@ async def test_their_number_is_bounded_in_all_by_caller_and_by_server(
     await asyncio.wait({tasks[1]}, timeout=5)
     assert tasks[1].cancelled()
     assert not tasks[0].done()
+    await lot.close()
+
+
+async def test_a_caller_that_answers_nothing_leaves_room_at_a_server_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(suspended_calls, "MAX_AT_SERVER", 8)
+    lot = SuspendedCalls()
+
+    def suspend(subject: str) -> None:
+        made = parked(subject)
+        waits_for_ever(made)
+        lot.suspend(made)
+
+    for _ in range(6):
+        suspend("ada")
+    with pytest.raises(GatewayFailure):
+        suspend("ada")
+    suspend("eve")
+    assert len(lot) == 7
     await lot.close()
 
 

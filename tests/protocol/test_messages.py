@@ -75,13 +75,27 @@ def test_a_well_formed_message_is_read_by_callers_and_upstreams_alike(text: byte
     assert messages.decode_from_upstream(text) == message
 
 
-@pytest.mark.parametrize("raw", [b"18446744073709551616", b"0.30000000000000004", b"1e400", b"9" * 5000, b'"\\u0041"'])
+@pytest.mark.parametrize(
+    "raw", [b"18446744073709551616", b"0.30000000000000004", b"1e400", b"-" + b"9" * 4300, b'"\\u0041"']
+)
 def test_params_and_results_stay_the_bytes_they_arrived_as(raw: bytes) -> None:
     request = decode(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"v": %b}}' % raw)
     assert isinstance(request, Request)
     assert request.params == b'{"v": %b}' % raw
     answer = messages.decode_from_upstream(b'{"jsonrpc":"2.0","id":1,"result":{"v": %b}}' % raw)
     assert answer == Response(1, b'{"v": %b}' % raw)
+
+
+@pytest.mark.parametrize("integer", [b"9" * 4301, b"-" + b"9" * 4301, b"1" * 100_000])
+def test_an_integer_that_python_can_not_read_reaches_no_server(integer: bytes) -> None:
+    """A server in Python that expects errors of JSON alone would end there, with the calls of others."""
+    for params in (b'{"v":%b}', b'{"v":["",{"a":%b}]}', b'{"v":1e400,"w":%b}'):
+        refused = decode(b'{"jsonrpc":"2.0","id":1,"method":"m","params":%b}' % params % integer)
+        assert isinstance(refused, Rejection)
+        assert "more than 4300 digits" in refused.message
+    text = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"v":"%b","w":1e400,"x":1.%b}}' % (integer, b"9" * 5000)
+    assert isinstance(decode(text), Request)
+    assert isinstance(messages.decode_from_upstream(b'{"jsonrpc":"2.0","id":1,"result":{"v":%b}}' % integer), Response)
 
 
 @pytest.mark.parametrize(

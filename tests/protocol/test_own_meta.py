@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pactgate.protocol import messages
+from pactgate.protocol.messages import Rejection
 from pactgate.protocol.own_meta import decode_without_own_meta, without_own_meta
 
 FORGED = {"dev.pactgate/page": {"page": 1}, "dev.pactgate/envelope": {}, "com.example/kept": 1}
@@ -87,3 +88,14 @@ def test_what_is_no_meta_stays_the_very_bytes_that_came(message: Any) -> None:
 )
 def test_what_is_no_message_is_left_to_whoever_refuses_it(frame: bytes) -> None:
     assert without_own_meta(frame) is frame
+
+
+@pytest.mark.parametrize("key", [b"\xe5vel", b"dev.pactgate/\xff", b"\\u0064\xc3"])
+def test_a_message_with_a_key_that_is_no_utf_8_is_refused(key: bytes) -> None:
+    for frame in (
+        b'{"jsonrpc":"2.0","id":1,"error":{"%b":"dev.pactgate/x"}}' % key,
+        b'{"jsonrpc":"2.0","%b":"dev.pactgate/x"}' % key,
+    ):
+        refused = decode_without_own_meta(frame)
+        assert isinstance(refused, Rejection)
+        assert "not UTF-8" in refused.message

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import json
 import mmap
 import os
@@ -22,6 +23,7 @@ from typing import Any
 IO_URING_SETUP, MEMFD_CREATE = 425, {"x86_64": 319, "aarch64": 279}[os.uname().machine]
 MSG_FASTOPEN, IPPROTO_MPTCP = 0x20000000, 262
 CLONE_NEWUSER, IPC_PRIVATE, KEYCTL_GET_KEYRING_ID, SESSION_KEYRING, PRIO_USER = 0x10000000, 0, 0, -3, 2
+FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_NODUMP_FL = 0x80086601, 0x40086602, 0x40
 NUMBERS = {
     "x86_64": {"setpriority": 141, "ioprio_set": 251, "ioprio_get": 252, "move_pages": 279, "keyctl": 250, "kcmp": 312}
     | {"sched_setattr": 314, "sched_getattr": 315, "process_vm_readv": 310, "shmget": 29, "shmctl": 31, "ptrace": 101}
@@ -158,6 +160,15 @@ def read_the_clock_of_the_machine() -> None:
     syscall(NUMBERS["adjtimex"], ctypes.create_string_buffer(256))
 
 
+def change_an_attribute(path: str) -> None:
+    """As chattr does, with a descriptor that only reads."""
+    with open(path, "rb") as file:
+        flags = bytearray(8)
+        fcntl.ioctl(file, FS_IOC_GETFLAGS, flags, True)
+        flags[0] ^= FS_NODUMP_FL
+        fcntl.ioctl(file, FS_IOC_SETFLAGS, bytes(flags))
+
+
 def processes() -> dict[str, Callable[[], None]]:
     """Deeds on other processes of the same user, and on what all its processes share."""
     parent = os.getppid()
@@ -206,6 +217,7 @@ def deeds(at: dict[str, Any]) -> dict[str, Callable[[], None]]:
         "make a link": lambda: os.symlink("/", f"{folder}/root"),
         "change a mode": lambda: os.chmod(at["secret"], 0o644),
         "change times": lambda: os.utime(at["secret"]),
+        "change an attribute": lambda: change_an_attribute(at["secret"]),
         "connect": lambda: connect(("127.0.0.1", at["tcp"])),
         "connect by another protocol": lambda: connect(("127.0.0.1", at["tcp"]), protocol=IPPROTO_MPTCP),
         "connect by sending": lambda: connect_by_sending(at["tcp"]),

@@ -215,6 +215,7 @@ class Server:
         if name == "endless":
             await self.tell_for_ever(id_, params)
         elif name.startswith("slow"):
+            self.tell_progress((params.get("_meta") or {}).get("progressToken"), arguments.get("progress", 0))
             await asyncio.sleep(arguments["ms"] / 1000)
         elif name in ("crash", "mutter"):
             self.mutter(arguments.get("last", ""), dies=name == "crash")

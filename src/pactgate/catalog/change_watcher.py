@@ -108,6 +108,11 @@ class ChangeWatcher:
     def has_subscribers(self) -> bool:
         return bool(self._subscribers)
 
+    @property
+    def free_count(self) -> int:
+        """How many more resources can be watched at the server."""
+        return MAX_URIS - len(self._subscribers)
+
     async def subscribe(self, session: Session, uri: str) -> None:
         """Add a subscriber of a resource; the first one subscribes at the server. Raises GatewayFailure if the server refuses."""
         async with self._turn:

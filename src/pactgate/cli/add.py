@@ -12,6 +12,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -120,6 +121,7 @@ def add(
         _show_document(new.name, new.mapped)
     terminal.say(f"{'Would be added to' if dry_run else 'Added to'} {path}: {new.name}.")
     if not dry_run:
+        _warn(path)
         terminal.say("A running gateway reloads this file by itself. `pactgate check --live` tests the connection.")
     return 0
 
@@ -351,9 +353,16 @@ def _require_valid(path: Path, text: str, name: str) -> None:
 
 def _write(path: Path, text: str) -> None:
     try:
-        replace_file(path, text)
+        replace_file(path, text, mode=0o600)
     except OSError as problem:
         raise CommandError(f"{path} can't be written: {problem.strerror}.", exit_code=1) from None
+
+
+def _warn(path: Path) -> None:
+    """Say what `check` would warn of now, as that other users may read a credential in the file."""
+    with suppress(ConfigurationError):
+        for warning in load(path, environ=os.environ, overrides={"lock.mode": "off"}).warnings:
+            terminal.warning(str(warning))
 
 
 def _show_document(name: str, mapped: MappedDocument) -> None:

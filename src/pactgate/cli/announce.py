@@ -90,7 +90,7 @@ class Announcer:
         elif file is not None:
             self.say(f"Configuration: {flat(file, _REASON_CHARS)}")
         if token is not None:
-            self.say("Other machines can reach this address, so clients need a token. It is valid for this run.")
+            self.say("Clients need a token, and the configuration has none. This one is valid for this run.")
             self.say(
                 f"It is shown only here:\n  {token}" if token_file is None else f"It is in the file:\n  {token_file}"
             )

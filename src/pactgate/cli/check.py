@@ -6,10 +6,11 @@ Conflicts are found in the configuration alone, or with `--live` in what the ser
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, Final
 
 import click
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from pactgate.catalog.conflicts import Conflict, ConflictSeverity, find_static_conflicts
 from pactgate.cli import terminal
@@ -30,6 +31,8 @@ from pactgate.core.masking import Mask
 from pactgate.state.key_file import KeyFile
 
 _SEVERITY_TEXTS: Final = {ConflictSeverity.HAZARD: ("conflict", "red"), ConflictSeverity.NOTE: ("note", "yellow")}
+
+_SHOWN_TOOLS: Final = 10
 
 
 @click.command()
@@ -158,6 +161,11 @@ def _show_settings(config: Config) -> None:
         for server in config.servers.values()
     )
     show_table(columns, shown)
+    tools, categories = config.timeouts.tool_overrides, asdict(config.timeouts.tool_timeouts)
+    others = [f"{name} {ms} ms" for name, ms in (*categories.items(), *islice(tools.items(), _SHOWN_TOOLS)) if ms]
+    if others:
+        more = f" and {len(tools) - _SHOWN_TOOLS} more" if len(tools) > _SHOWN_TOOLS else ""
+        terminal.say(f"Timeouts of categories and tools (timeouts): {', '.join(others)}{more}.")
 
 
 def _show_conflicts(hazards: Iterable[Conflict]) -> None:

@@ -38,6 +38,8 @@ Examples:
 Exit codes: 0 passed, 1 findings or unreadable, 2 wrong invocation.
 """
 _BAR_CHARS: Final = 24
+_INDENT: Final = 17
+"""Where the texts of the rules begin."""
 _FORMATS: Final = ("text", "json", "junit", "sarif", "markdown", "github")
 
 
@@ -196,7 +198,8 @@ def _write(report: ComplianceReport, form: str) -> None:
 
     if form == "text":
         if report.error is None:
-            sys.stdout.write(as_text(report, lambda text, style: terminal.paint(text, style, sys.stdout)))
+            for line in as_text(report, lambda text, style: terminal.paint(text, style, sys.stdout)).splitlines():
+                print(terminal.wrapped(line, sys.stdout, indent=_INDENT if line.startswith(" ") else 2))
         return
     text = RENDER[ReportFormat(form)](report)
     if form == "junit":

@@ -199,6 +199,19 @@ def _check_segments(path: str) -> ValueFault | None:
     return None
 
 
+def check_network(text: str) -> ValueFault | None:
+    """An address or a network of addresses. The whole internet is none: it would believe what any client says."""
+    from ipaddress import ip_network
+
+    try:
+        network = ip_network(text)
+    except ValueError:
+        return ValueFault(f"{show(text)} is not an address or a network.", "Write it as 192.0.2.1 or 10.0.0.0/8.")
+    if network.prefixlen == 0:
+        return ValueFault("Every client could say that it is another one.", "Name the network of the proxy alone.")
+    return None
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address. A name other than localhost is not trusted to be one."""
     if host.casefold() == "localhost":

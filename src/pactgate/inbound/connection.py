@@ -19,7 +19,7 @@ from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.inbound.held_bytes import HeldBytes, Hold
 from pactgate.inbound.http_exchange import HttpExchange, refusal
 from pactgate.inbound.http_grammar import BadRequestError, RequestHead
-from pactgate.inbound.peer_address import LOCAL, counted_address, host_of
+from pactgate.inbound.peer_address import LOCAL, TrustedProxies, counted_address, host_of
 from pactgate.inbound.request_reader import Ready, RequestHeadCache, RequestReader
 from pactgate.inbound.server_limits import MIB, ServerLimits
 from pactgate.inbound.unix_socket import user_of
@@ -55,6 +55,7 @@ class ConnectionHub(Protocol):
     admit: Admit
     handle: Handle
     barrier: FaultBarrier
+    proxies: TrustedProxies
 
     @property
     def is_crowded(self) -> bool:
@@ -335,6 +336,9 @@ class InboundConnection(asyncio.Protocol):
             self.exchange.keep_alive = self.exchange.head.keep_alive = False
         return not self.is_guest or self._hub.may_serve(self, subject)
 
+    def client_of(self, head: RequestHead) -> str:
+        return self._hub.proxies.client_of(self.peer, head.headers) if self.user is None else self.peer
+
     def may_keep(self, exchange: HttpExchange) -> bool:
         return exchange.keep_alive and not self._hub.is_closing
 
@@ -358,13 +362,17 @@ class InboundConnection(asyncio.Protocol):
         """Read the requests that were sent ahead, unless the client does not take the last answer."""
         if self.exchange is not None or self._is_lingering or self._is_lost or self._is_stalled:
             return
-        if not self._is_reading:
-            self._is_reading = True
-            self.transport.resume_reading()
         if self._ahead:
             data = bytes(self._ahead)
             self._ahead.clear()
             self.data_received(data)
+        if len(self._ahead) <= _AHEAD_BYTES:  # else all that a client sends would be kept, and copied for each request
+            self._go_on_reading()
+
+    def _go_on_reading(self) -> None:
+        if not self._is_reading:
+            self._is_reading = True
+            self.transport.resume_reading()
 
     def _refuse(self, status: int, reason: str) -> None:
         """Answer what never became a request, once, and end."""
@@ -385,9 +393,7 @@ class InboundConnection(asyncio.Protocol):
         if self._hub.is_closing or not self.transport.can_write_eof():
             self.transport.close()
             return
-        if not self._is_reading:
-            self._is_reading = True
-            self.transport.resume_reading()
+        self._go_on_reading()
         now = self._loop.time()
         self.deadline = now + self._limits.linger_s
         self._watch_writing(now)

@@ -40,11 +40,13 @@ class Work(Protocol):
 
 
 class ExchangeConnection(Protocol):
-    """What an exchange needs of its connection. `peer` is the host at the other end, `user` the user id at that of a Unix socket."""
+    """What an exchange needs of its connection. `user` is the user id at the other end of a Unix socket."""
 
     transport: asyncio.Transport
-    peer: str
     user: int | None
+
+    def client_of(self, head: RequestHead) -> str:
+        """The address of the client that sent this head."""
 
     def may_serve(self, subject: str) -> bool:
         """Note whose request it is; False where this principal has too many connections at work."""
@@ -107,7 +109,7 @@ class HttpExchange(Struct, eq=False):
     @property
     def peer(self) -> str:
         """The address of the client, or nothing where it is not known."""
-        return "" if self.line is None else self.line.peer
+        return "" if self.line is None else self.line.client_of(self.head)
 
     @property
     def user(self) -> int | None:

@@ -22,6 +22,7 @@ from pactgate.inbound.connection import Admit, Handle, InboundConnection
 from pactgate.inbound.connection_table import ConnectionTable
 from pactgate.inbound.held_bytes import HeldBytes
 from pactgate.inbound.http_exchange import HttpExchange
+from pactgate.inbound.peer_address import NO_PROXIES, TrustedProxies
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.inbound.unix_socket import SocketFile
 
@@ -45,9 +46,18 @@ def _admit_all(exchange: HttpExchange) -> bool:
 class HttpServer:
     """Call `listen` or `listen_tls`, and `listen_locally`, once each; `close` once."""
 
-    def __init__(self, handle: Handle, limits: ServerLimits, emit: Emit, admit: Admit = _admit_all) -> None:
+    def __init__(
+        self,
+        handle: Handle,
+        limits: ServerLimits,
+        emit: Emit,
+        admit: Admit = _admit_all,
+        *,
+        proxies: TrustedProxies = NO_PROXIES,
+    ) -> None:
         self.handle = handle
         self.admit = admit
+        self.proxies = proxies
         self.barrier = FaultBarrier(emit)
         self.limits = limits
         self.emit = emit

@@ -36,6 +36,7 @@ class Deadline(Struct, eq=False):
     _paused_at: float = 0.0
     _is_closed: bool = False
     _timer: asyncio.TimerHandle | None = None
+    is_extended: bool = False
     client_s: float = 0.0
     """How long the client was asked something, so far."""
 
@@ -50,7 +51,8 @@ class Deadline(Struct, eq=False):
         if not self._paused and not self._is_closed:
             now = self._timeouts.loop.time()
             end = min(now + self.limit_ms / 1000, self._began + longest_ms / 1000)
-            self.full_ms = max(self.full_ms, int((end - self._began) * 1000))
+            self.full_ms = max(self.full_ms, round((end - self._began) * 1000))
+            self.is_extended = True
             self._set(end)
 
     def left_s(self) -> float | None:

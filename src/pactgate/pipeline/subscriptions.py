@@ -1,18 +1,21 @@
 """The resource subscriptions of clients: one subscription per URI at the server, one notification per client under the URI it used.
 
 The gateway subscribes for the first holder of a URI, in the era of the server, and unsubscribes after the last one. A holder that ends
-releases all its subscriptions. Bounded: URIs of one holder. Must not: notify a client of a resource that it did not subscribe to.
+releases all its subscriptions. Bounded: URIs of one holder, and the share of one principal in those of a server. Must not: notify a
+client of a resource that it did not subscribe to.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.uris import OWN_SCHEME, ResourceTarget, full_uri
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.fair_share import is_fair
 from pactgate.core.values import Caller
 from pactgate.policy.overload import Overload
 from pactgate.policy.permissions.rules import Grant
@@ -39,6 +42,8 @@ class Subscriptions:
         self._overload = overload
         self._holders: dict[ResourceTarget, dict[Holder, str]] = {}
         self._held: dict[Holder, set[ResourceTarget]] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
+        """Of each server and principal."""
 
     def __len__(self) -> int:
         return sum(map(len, self._held.values()))
@@ -53,7 +58,15 @@ class Subscriptions:
             raise GatewayFailure(
                 Kind.LIMIT_EXCEEDED, f"At most {MAX_URIS} resources can be watched at once; unsubscribe from some."
             )
-        await self._hold(target, holder.caller.principal.key)
+        subject = holder.caller.principal.key
+        if target not in self._holders:
+            self._require_fair(target.server, subject)
+        self._counts[target.server, subject] += 1
+        try:
+            await self._hold(target, subject)
+        except BaseException:
+            self._counts[target.server, subject] -= 1
+            raise
         self._held.setdefault(holder, set()).add(target)
         self._holders.setdefault(target, {})[holder] = uri
 
@@ -103,6 +116,17 @@ class Subscriptions:
             return [exact]
         return [target for target in self._holders if target.server == server and uri.startswith(target.uri)]
 
+    def _require_fair(self, server: str, subject: str) -> None:
+        """Raise where one more resource of the server would be more than this principal's share."""
+        supervisor = self._connections.servers.get(server)
+        free = 0 if supervisor is None else supervisor.change_watcher.free_count
+        if free and not is_fair(self._counts[server, subject], free):  # where nothing is free, the watcher says so
+            raise GatewayFailure(
+                Kind.LIMIT_EXCEEDED,
+                f"One client can't watch more resources of {server} while others may come; unsubscribe from some.",
+                server=server,
+            )
+
     async def _hold(self, target: ResourceTarget, subject: str) -> None:
         limit_ms = self._limit_ms(target.server)
         try:
@@ -123,6 +147,10 @@ class Subscriptions:
             ) from None
 
     def _release(self, holder: Holder, target: ResourceTarget) -> None:
+        key = target.server, holder.caller.principal.key
+        self._counts[key] -= 1
+        if not self._counts[key]:
+            del self._counts[key]
         holders = self._holders[target]
         del holders[holder]
         if not holders:

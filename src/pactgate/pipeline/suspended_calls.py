@@ -1,9 +1,9 @@
 """Calls that wait at a legacy server while their modern caller is asked: the call stays open there, its caller comes back with answers.
 
-A suspended call belongs to one subject and is continued once per round. Its waiting is bounded by the time it has for
-input, their number by caller and in all; one that nobody comes back for is ended, and the server told. If the server
-finishes meanwhile, the outcome is kept for the caller. Must not: know seals or names of tools; in-process only, so a
-restart ends every one of them.
+A suspended call belongs to one subject and is continued once per round. Its waiting is bounded by the time it has for input, their number
+by caller, by server and in all; no caller can take all of a server's. One that nobody comes back for is ended, and the server told. If the
+server finishes meanwhile, the outcome is kept for the caller. Must not: know seals or names of tools; in-process only, so a restart ends
+every one of them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.fair_share import is_fair
 from pactgate.core.unanswered import UnansweredError
 from pactgate.pipeline.upstream_request import UpstreamRequest
 from pactgate.protocol.era_bridge import Question, why_not
@@ -24,8 +25,9 @@ from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.notification_router import OnNotice, OnProgress
 
 MAX_SUSPENDED: Final = 256
+MAX_AT_SERVER: Final = 128
 MAX_OF_ONE: Final = 64
-"""Of one caller, and at one server."""
+"""Of one caller."""
 TOGETHER_S: Final = 0.01
 """Questions that follow each other this closely are put in one round."""
 
@@ -185,12 +187,14 @@ class SuspendedCalls:
             await self._remove(next(iter(self._suspended))).ended()
 
     def _has_room(self, suspended: SuspendedCall) -> bool:
-        others = self._suspended.values()
-        server = suspended.session.peer.server
+        others, server = list(self._suspended.values()), suspended.session.peer.server
+        own = [other for other in others if other.subject == suspended.subject]
+        at_server = [other for other in others if other.session.peer.server == server]
+        own_at_server = sum(other.session.peer.server == server for other in own)
         return (
-            len(others) < MAX_SUSPENDED
-            and sum(other.subject == suspended.subject for other in others) < MAX_OF_ONE
-            and sum(other.session.peer.server == server for other in others) < MAX_OF_ONE
+            len(own) < MAX_OF_ONE
+            and is_fair(own_at_server, MAX_AT_SERVER - len(at_server))
+            and is_fair(len(own), MAX_SUSPENDED - len(others))
         )
 
     def _remove(self, mark: str) -> SuspendedCall:

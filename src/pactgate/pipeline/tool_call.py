@@ -145,10 +145,11 @@ def _timed_out(call: Call) -> GatewayFailure:
     tool = call.tool
     server = tool.server if tool else call.waiting_for
     name = tool.full_name if tool else call.requested
-    limit = call.limit
+    limit, since = _limit_that_ended(call)
     return GatewayFailure(
         Kind.CALL_TIMEOUT,
-        f"{name} did not answer within {limit.ms} ms (timeout of tools/call on {server or 'an unknown server'}). {_advice(name, limit)}",
+        f"{name} did not answer within {limit.ms} ms{since} (timeout of tools/call on {server or 'an unknown server'}). "
+        f"{_advice(name, limit)}",
         server=server,
         tool=name,
         operation="tools/call",
@@ -161,6 +162,16 @@ def _timed_out(call: Call) -> GatewayFailure:
             "limitSource": limit.source,
         },
     )
+
+
+def _limit_that_ended(call: Call) -> tuple[ToolTimeout, str]:
+    """The limit, and what it was counted from where that is not the beginning."""
+    deadline, longest_ms = call.deadline, call.policies.progress_timeout_ms
+    if deadline is None or longest_ms is None or not deadline.is_extended:
+        return call.limit, ""
+    if deadline.full_ms >= longest_ms:
+        return ToolTimeout(longest_ms, "timeouts.progressTimeoutMs"), ""
+    return call.limit, " of its last progress"
 
 
 def _advice(name: str, limit: ToolTimeout) -> str:

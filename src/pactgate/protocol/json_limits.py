@@ -17,6 +17,8 @@ MAX_CONTAINERS: Final = 250_000
 """Arrays and objects in one message: a decoded one takes up to a hundred times the bytes it was written in."""
 MAX_VALUES: Final = 100_000
 """Values in one request: decoding and checking so many takes 0.1 s and 10 MB, five million take seconds and 200 MB."""
+MAX_DIGITS: Final = 4300
+"""Of an integer in a request: Python reads no longer one, and a server that only expects errors of JSON ends there."""
 _MAX_SEARCHED_VALUES: Final = 1_000_000
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b'"[]{},'))
@@ -132,6 +134,17 @@ def find_duplicate_key(text: bytes) -> str | None:
     except _DuplicateKeyError as found:
         return found.key
     return None
+
+
+def has_long_integer(text: bytes) -> bool:
+    """Whether an integer of a valid JSON text has more than `MAX_DIGITS` digits."""
+    try:
+        _any.decode(text)
+    except msgspec.ValidationError:  # a number beyond the machine's range
+        lengths = [0]
+        json.loads(text, parse_int=lambda integer: lengths.append(len(integer.lstrip("-"))), parse_float=len)
+        return max(lengths) > MAX_DIGITS
+    return False
 
 
 def has_duplicate_member(text: bytes) -> bool:

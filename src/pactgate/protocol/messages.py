@@ -20,11 +20,13 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pactgate.protocol.json_limits import (
+    MAX_DIGITS,
     check_shape,
     count_openings,
     find_duplicate_key,
     has_duplicate_member,
     has_keys_once,
+    has_long_integer,
 )
 from pactgate.protocol.simple_result import SimpleResult, encode_simple, read_simple_answer
 
@@ -222,6 +224,8 @@ def _judge(data: bytes, max_depth: int) -> Message | Rejection:
             data.decode()
         envelope = _strict.decode(data)
         repeated = find_duplicate_key(data)
+        if len(data) > MAX_DIGITS and has_long_integer(data):
+            return Rejection(PARSE_ERROR, f"An integer in the message has more than {MAX_DIGITS} digits.")
     except UnicodeDecodeError as problem:
         return Rejection(PARSE_ERROR, f"The message is not UTF-8: byte {problem.start} can't be decoded.")
     except msgspec.ValidationError:

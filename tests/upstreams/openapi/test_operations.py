@@ -270,6 +270,14 @@ def test_an_answer_has_a_schema_where_the_document_leaves_no_doubt(responses: An
     assert (answering(responses, Pet=OBJECT).output_schema is not None) is has_schema
 
 
+def test_a_stream_of_events_is_no_answer_of_a_tool() -> None:
+    events = {"description": "", "content": {"text/event-stream; charset=utf-8": {}}}
+    (why,) = reasons(mapped({"/x": {"get": operation(responses={"200": events})}}))
+    assert "a stream of events" in why
+    both = {"description": "", "content": {"text/event-stream": {}, "application/json": {}}}
+    assert answering({"200": both}).response == "json"
+
+
 def test_head_brings_no_content() -> None:
     assert only({"/x": {"head": operation(responses={"200": content()})}}).response == "none"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
@@ -20,3 +21,9 @@ def test_a_gateway_of_its_own_adopts_and_ends_what_a_server_left(manner: str, nu
         gateway.send_signal(number)
         assert witness.living_after(4) == set()
         eventually_blocking(lambda: set(descendants_of(gateway.pid)) <= {pids[-1]})  # and reaps them
+
+
+def test_what_a_living_server_has_just_left_does_not_end_with_another_server() -> None:
+    with little_gateway("echo", "detaching_parent") as (_, (ends, lives, left, _)), Witness([lives, left]) as witness:
+        os.kill(ends, signal.SIGKILL)
+        assert witness.living_after(1) == {lives, left}

@@ -52,13 +52,13 @@ def little_gateway(*manners: str) -> Iterator[tuple[subprocess.Popen[bytes], lis
 def test_nobody_outlives_a_gateway_that_was_killed(manners: tuple[str, ...]) -> None:
     with little_gateway(*manners) as (gateway, pids), Witness(pids) as witness:
         gateway.kill()
-        assert witness.living_after(1) == set()
+        assert witness.living_after(2) == set()
 
 
 def test_a_kill_of_the_whole_group_of_the_gateway_does_not_reach_the_reaper() -> None:
     with little_gateway("parent") as (gateway, pids), Witness(pids) as witness:
         os.killpg(gateway.pid, signal.SIGKILL)
-        assert witness.living_after(1) == set()
+        assert witness.living_after(2) == set()
 
 
 def test_a_reaper_is_deaf_to_the_signals_that_stop_a_gateway() -> None:
@@ -66,7 +66,7 @@ def test_a_reaper_is_deaf_to_the_signals_that_stop_a_gateway() -> None:
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
             os.kill(pids[-1], number)
         gateway.kill()
-        assert witness.living_after(1) == set()
+        assert witness.living_after(2) == set()
 
 
 @pytest.mark.requirement("S1/XC-003")

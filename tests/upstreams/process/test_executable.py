@@ -120,9 +120,11 @@ def test_a_link_to_a_file_of_the_gateway_is_not_opened(tmp_path: Path) -> None:
     folder = project(tmp_path / "project")
     (folder / "link.py").symlink_to("pactgate.json")
     (folder / "more").symlink_to("captures")
+    (folder / "captures" / "kept.py").touch()
+    (folder / "inside.py").symlink_to("captures/kept.py")
     program = resolve_executable((sys.executable, "server.py"), str(folder), {"HOME": "/nowhere"}, private(folder))
     assert program is not None
-    assert not {str(folder / name) for name in ("link.py", "more", "pactgate.json")} & set(program.reads)
+    assert not {str(folder / name) for name in ("link.py", "more", "inside.py", "pactgate.json")} & set(program.reads)
 
 
 def test_a_javascript_program_brings_the_modules_of_its_package(tmp_path: Path) -> None:

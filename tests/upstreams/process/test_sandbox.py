@@ -56,7 +56,7 @@ CHANGES = {
         "rename a file",
         "remove a file",
     ),
-    *("make a folder", "make a link", "change a mode", "change times"),
+    *("make a folder", "make a link", "change a mode", "change times", "change an attribute"),
 }
 CONNECTIONS = {"connect", "connect what a child may"}
 SERVING = {"listen", "listen anywhere"}
@@ -69,7 +69,7 @@ NEVER = {"signal the parent", "read the parent's environment", "use io_uring"}
 ON_OTHERS = set(liar.processes())
 NEVER_SENT = {"connect by another protocol", "connect by sending"}
 EVERYTHING = FILES | CHANGES | CONNECTIONS | SERVING | SOCKETS | PROGRAMS | NEVER | NEVER_SENT | ON_OTHERS
-NOT_ON_EVERY_KERNEL = {"use io_uring", *NEVER_SENT, "read a keyring", "make a user namespace"}
+NOT_ON_EVERY_KERNEL = {"use io_uring", "change an attribute", *NEVER_SENT, "read a keyring", "make a user namespace"}
 
 
 @pytest.fixture(scope="module")

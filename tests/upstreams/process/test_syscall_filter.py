@@ -130,6 +130,10 @@ def test_the_machine_itself_is_never_touched_and_metadata_only_by_who_may_write(
     for number in machine.metadata:
         assert judge(everything, machine, number) == ALLOW
         assert judge(filtered(machine, Effects()), machine, number) == DENY
+    set_flags, get_flags, ioctl = 0x40086602, 0x80086601, machine.call["ioctl"]
+    assert judge(everything, machine, ioctl, 3, set_flags) == ALLOW
+    assert judge(filtered(machine, Effects()), machine, ioctl, 3, set_flags) == DENY
+    assert judge(filtered(machine, Effects()), machine, ioctl, 3, get_flags) == ALLOW
 
 
 @each_machine

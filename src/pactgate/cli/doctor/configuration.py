@@ -89,7 +89,7 @@ class _WatchedEnvironment(Mapping[str, str]):
         return len(self._environ)
 
     def findings(self, missing: Sequence[Finding]) -> Iterator[Finding]:
-        """A variable that is not set has a default, unless it is `missing`. Those of OpenTelemetry are read whatever the file says."""
+        """A variable that is not set is not needed, unless it is `missing`. Those of OpenTelemetry are read whatever the file says."""
         read = [name for name in self._read if name not in PLAIN_VARIABLES and not name.startswith("OTEL_")]
         filled = [name for name in read if self._environ.get(name)]
         if filled:
@@ -97,6 +97,6 @@ class _WatchedEnvironment(Mapping[str, str]):
         for name in read:
             if name not in self._environ:
                 if not any(name in finding.text for finding in missing):
-                    yield ok(_TOPIC, f"the variable {name} is not set: its default is used")
+                    yield ok(_TOPIC, f"the variable {name} is not set: it has a default, or its server is disabled")
             elif not self._environ[name]:
                 yield warn(_TOPIC, f"the variable {name} is set and empty", f"Set {name} before you start the gateway.")

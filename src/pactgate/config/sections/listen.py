@@ -20,6 +20,7 @@ _MAX_SOCKET_BYTES: Final = 100
 """Of the 107 that Linux allows in the address of a socket."""
 
 AllowedHost = Annotated[str, Meta(max_length=255, extra={"check": value_checks.check_allowed_host})]
+TrustedProxy = Annotated[str, Meta(max_length=64, extra={"check": value_checks.check_network})]
 AllowedOrigin = Annotated[str, Meta(max_length=255, extra={"check": value_checks.check_origin})]
 
 
@@ -72,6 +73,14 @@ class ListenSection(Section, frozen=True, kw_only=True):
     allowed_origins: Annotated[
         tuple[AllowedOrigin, ...],
         doc("Origins of web pages that may call, as `https://app.example`; others are refused.", max_length=100),
+    ] = ()
+    trusted_proxies: Annotated[
+        tuple[TrustedProxy, ...],
+        doc(
+            "Addresses and networks of the proxies before the gateway, as `10.0.0.0/8`. Of a request from one of them, "
+            "`X-Forwarded-For` says which client sent it, for the log, the audit log and wrong credentials.",
+            max_length=100,
+        ),
     ] = ()
     max_connections_per_address: Annotated[
         int,

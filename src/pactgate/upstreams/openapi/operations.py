@@ -30,6 +30,7 @@ _OWN_HEADERS: Final = frozenset(
     {"accept-encoding", "connection", "content-encoding", "content-length", "cookie", "host", "proxy-authorization"}
     | {"te", "trailer", "transfer-encoding", "upgrade", "user-agent"}
 )
+_EVENTS: Final = "text/event-stream"
 _TEXT_TYPES: Final = frozenset({"application/xml", "application/yaml", "application/x-yaml", "application/javascript"})
 
 
@@ -86,6 +87,8 @@ def read_answer(operation: DocumentNode, method: str, references: References) ->
     if not contents:
         is_never_full = bool(declared) and all(code in ("204", "205") for code, _ in declared)
         return MappedResponse("none" if is_never_full else "text", None, allow_empty=True)
+    if all(essence(kind) == _EVENTS for kind, _ in contents):
+        raise DocumentError("its response is a stream of events, and a tool answers once")
     json_spots = [spot for kind, spot in contents if is_json(kind)]
     if json_spots:
         distinct = {_identity(spot.inside("schema")): spot.inside("schema") for spot in json_spots}

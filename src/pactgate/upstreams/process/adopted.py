@@ -1,9 +1,9 @@
 """Orphans of the children: the gateway adopts them (PR_SET_CHILD_SUBREAPER), so that it can end those whose server has ended.
 
 A process that has left its group and cleared its environment is found by nothing else where there are no cgroups. The kernel gives it to
-the gateway when its parent ends. Orphans that appear when a server ends are the server's, and are ended; those that appeared before may be
-a living server's, and are ended with the gateway. Must not: be used in a process that has other children in sessions of their own: it
-reaps and ends every child of another session that it does not know.
+the gateway when its parent ends. Orphans that appear when a server ends are the server's, and are ended; those that appeared before, or
+have the mark of a server that lives, are ended with the gateway at the latest. Must not: be used in a process that has other children in
+sessions of their own: it reaps and ends every child of another session that it does not know.
 """
 
 from __future__ import annotations
@@ -37,9 +37,13 @@ class AdoptedProcesses:
     def living(self, known: Collection[int]) -> list[int]:
         return _living_orphans(known)
 
-    def end_new(self, known: Collection[int]) -> bool:
-        """End the orphans that were not there at the last `note`. Returns whether there were any: their children come next."""
-        return _kill(pid for pid in _living_orphans(known) if pid not in self._standing)
+    def end_new(self, known: Collection[int], living_marks: Collection[bytes]) -> bool:
+        """End the orphans that were not there at the last `note`. Returns whether there were any: their children come next.
+
+        `living_marks` are entries of the environment by which the descendants of living servers are known.
+        """
+        new = (pid for pid in _living_orphans(known) if pid not in self._standing)
+        return _kill(pid for pid in new if _environment(pid).isdisjoint(living_marks))
 
     def end_all(self, known: Collection[int]) -> bool:
         return _kill(_living_orphans(known))
@@ -64,6 +68,15 @@ def _living_orphans(known: Collection[int]) -> list[int]:
         for pid in children_of(os.getpid())
         if pid not in known and _session(pid) not in (ours, 0) and not _is_reaped(pid)
     ]
+
+
+def _environment(pid: int) -> set[bytes]:
+    """The entries of its environment; none if they can't be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return set(file.read().split(b"\0"))
+    except OSError:
+        return set()
 
 
 def _session(pid: int) -> int:

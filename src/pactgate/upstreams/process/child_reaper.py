@@ -194,7 +194,10 @@ class ChildReaper:
         if self._cgroups is not None:
             self._cgroups.sweep()
         self._rounds += 1
-        if self._adopted is not None and self._adopted.end_new(self._known()) and self._rounds < MAX_ROUNDS:
+        if self._adopted is None:
+            return
+        living = {f"{MARK_NAME}={mark}".encode() for mark in self._groups.values()}
+        if self._adopted.end_new(self._known(), living) and self._rounds < MAX_ROUNDS:
             self._sweep = asyncio.get_running_loop().call_later(SWEEP_DELAY_S, self._sweep_now)
 
     def _note_orphans(self) -> None:

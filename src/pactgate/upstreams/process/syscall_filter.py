@@ -55,6 +55,7 @@ _ORDINARY: Final[_Numbers] = {
     "fork": (57, None),
     "vfork": (58, None),
     "unshare": (272, 97),
+    "ioctl": (16, 29),
 }
 """Calls that the filter or the launcher looks at one by one."""
 
@@ -82,6 +83,9 @@ _METADATA: Final[_Numbers] = {
     "file_setattr": (469, 469),
 }
 """Mode, owner, times and extended attributes of files: denied unless something may be written."""
+
+_METADATA_IOCTLS: Final = (0x40086602, 0x401C5820, 0x40087602, 0x40806685, 0x800C6613)
+"""FS_IOC_SETFLAGS, _FSSETXATTR, _SETVERSION, _ENABLE_VERITY, _SET_ENCRYPTION_POLICY: they need a descriptor that is open for reading."""
 
 _NEVER: Final[_Numbers] = {
     # The machine: modules, kernels, clocks, names, swap, ports, accounting, the kernel's log, other people's files.
@@ -298,6 +302,9 @@ def filter_program(
         program += _on_call(call["socketpair"], body)
     if not rules["write"]:
         program += _answer_all(numbers.metadata, DENY)
+        program += _on_call(
+            call["ioctl"], [*_one_of([_argument(1)], _METADATA_IOCTLS, [_answer(DENY)]), _answer(ALLOW)]
+        )
     if rules["memory"]:
         program += _answer_all([call["memfd_create"]], DENY)  # memory in a file that no process need have mapped
     return [*program, *_about_programs(rules, call, secret), _answer(ALLOW)]

@@ -46,7 +46,7 @@ class DefinitionsLarge(DefinitionRule):
             last = item.message, place
         if last is None:
             return
-        self.note(f"The definitions of {self.seen} tools have {size_bytes} bytes.")
+        self.note(f"The definitions of {self.seen} tool{'s' * (self.seen != 1)} have {size_bytes} bytes.")
         if self.seen > _MAX_TOOLS:
             self.fault(*last, f"There are {self.seen} tools, more than {_MAX_TOOLS}.")
         if size_bytes > _MAX_BYTES:
