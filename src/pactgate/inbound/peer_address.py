@@ -40,6 +40,8 @@ class TrustedProxies:
 
     def client_of(self, peer: str, headers: Mapping[str, list[str]]) -> str:
         """The last address that is no trusted proxy's. Those before it are what a client says of itself."""
+        if not self._networks:
+            return peer
         named = ",".join(headers.get(_FORWARDED_FOR, ())).rsplit(",", _MAX_PROXIES)[-_MAX_PROXIES:]
         while named and self._has(peer):
             try:
