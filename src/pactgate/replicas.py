@@ -33,7 +33,6 @@ from pactgate.upstreams.http.hop_client import HopClient
 
 _CLOCK_SLACK_S: Final = 60.0
 """How far the clocks of replicas may differ."""
-_EXTRA_BYTES: Final = 1024 * 1024
 
 
 class Replicas:
@@ -126,7 +125,7 @@ class StoredReplicas(KeyedReplicas):
         self._set.on_look_again = on_look_again
         self._once = SingleUse(self._store, self.keys, refuses=self._policies.single_use == "refuse")
         self._rates: LeasedRateStore | None = None
-        self._client = HopClient(HOP_PATH, config.response.max_response_bytes + _EXTRA_BYTES)
+        self._client = HopClient(HOP_PATH)
         self._set.on_left = self._client.forget
         self._sender: HopSender | None = None
         self._receiver: HopReceiver | None = None
