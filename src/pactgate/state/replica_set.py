@@ -203,7 +203,10 @@ class ReplicaSet:
         if before == now:
             return
         for server, name in self._names.items():
-            if before.get(name, 0) != now.get(name, 0) or (name in before and name not in now):
+            is_forgotten = name in before and name not in now
+            if is_forgotten:  # nobody would say that it writes: register anew before anything is cached
+                self._cached_since.pop(server, None)
+            if is_forgotten or before.get(name, 0) != now.get(name, 0):
                 self.on_stale(server)
         if before.get(_LOOK_AGAIN, 0) != now.get(_LOOK_AGAIN, 0):
             self.on_look_again()
