@@ -30,6 +30,7 @@ from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.persist import keep
 from pactgate.config.sections.listen import ListenSection
+from pactgate.config.sections.state import KEY_VARIABLE
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
@@ -91,7 +92,7 @@ from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
 from pactgate.replicas import replicas_of
-from pactgate.state.credential_store import KEY_VARIABLE, CredentialStore
+from pactgate.state.credential_store import CredentialStore
 from pactgate.state.known_lists import KnownLists
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.telemetry.log import EventLogger

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from pactgate.config.model import Config
-from pactgate.config.sections.state import NEEDS_STORE, read_key
+from pactgate.config.sections.state import NEEDS_STORE, StateSection, read_keys
 from pactgate.core.events import Emit
 from pactgate.inbound.hop import HOP_PATH, HopReceiver, HopSender
 from pactgate.inbound.hop_message import MAX_CLAIMS_BYTES, HopVerifier
@@ -95,11 +95,8 @@ class KeyedReplicas(Replicas):
     """Replicas with a key and no store: each opens what the others sealed."""
 
     def __init__(self, config: Config) -> None:
-        state = config.state
-        keys = [read_key(text) for text in (state.key, state.previous_key) if text is not None]
-        assert keys, "checked by the configuration"
         self.id = new_replica_id()
-        self.keys = SealingKeys(*(key for key in keys if key is not None))
+        self.keys = sealing_keys(config.state)
 
     def signer(self, purpose: str) -> StateSigner:
         return StateSigner(time.time, self.keys.keys(purpose), _CLOCK_SLACK_S)
@@ -239,6 +236,11 @@ def replicas_of(config: Config, emit: Emit, on_look_again: Callable[[], None]) -
     if config.state.url is not None:
         return StoredReplicas(config, emit, on_look_again)
     return Replicas() if config.state.key is None else KeyedReplicas(config)
+
+
+def sealing_keys(state: StateSection) -> SealingKeys:
+    """The current key, and those before it."""
+    return SealingKeys(*read_keys(state.key or ""), *read_keys(state.previous_key or ""))
 
 
 def _advertised(host: str, port: int) -> str:
