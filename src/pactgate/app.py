@@ -91,7 +91,7 @@ from pactgate.policy.result_cache import ResultCache
 from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
-from pactgate.replicas import replicas_of
+from pactgate.replicas import replicas_of, sealing_keys
 from pactgate.state.credential_store import CredentialStore
 from pactgate.state.known_lists import KnownLists
 from pactgate.state.memory_cache import MemoryCache
@@ -133,9 +133,13 @@ def _nothing() -> None:
 
 
 def credential_store(config: Config) -> CredentialStore | None:
-    """Where the credentials of sign-ins are kept; None without a configuration file."""
+    """Where the credentials of sign-ins are kept: the store of the replicas, else a file; None without a configuration file."""
     if config.credential_file is None:
         return None
+    if config.state.url is not None:
+        from pactgate.state.shared_credentials import SharedCredentials  # only replicas pay for it
+
+        return SharedCredentials(config.state.url, config.state.key_prefix, sealing_keys(config.state))
     return CredentialStore(config.credential_file, os.environ.get(KEY_VARIABLE))
 
 
@@ -241,7 +245,7 @@ class Gateway:
         self.connections.on_catalog_changed = self._catalog_changed
         self._sign_in_watch: SignInWatch | None = None
         if self._credentials is not None:
-            self._sign_in_watch = SignInWatch(self._credentials.path, self._grants, self.connections)
+            self._sign_in_watch = SignInWatch(self._credentials, self._grants, self.connections)
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
         self.relay = NotificationRelay()
         subscriptions = Subscriptions(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from pactgate.config.file_access import other_writers, read_regular_file
+from pactgate.config.file_access import file_state, other_writers, read_regular_file
 from pactgate.config.problems import UnreadableError, shown_path
 from pactgate.config.sections.state import KEY_BYTES, KEY_VARIABLE, read_keys
 from pactgate.core.failures import GatewayFailure, Kind
@@ -60,6 +60,10 @@ class CredentialStore:
     @property
     def exists(self) -> bool:
         return os.path.lexists(self.path)
+
+    def state(self) -> object:
+        """Tells one state of the rows from another."""
+        return file_state(self.path)
 
     def check(self) -> None:
         """Say at the start that the key is not the one that rows were sealed with. Raises INVALID_CONFIG."""

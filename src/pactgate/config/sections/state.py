@@ -84,7 +84,9 @@ def _each_key(text: str) -> tuple[str, ...]:
 StoreUrl = Annotated[
     str, Meta(min_length=1, max_length=2000, extra={"expand": True, "secret": store_secrets, "check": check_store_url})
 ]
-Key = Annotated[str, Meta(min_length=1, max_length=400, extra={"expand": True, "secret": _each_key, "check": check_key})]
+Key = Annotated[
+    str, Meta(min_length=1, max_length=400, extra={"expand": True, "secret": _each_key, "check": check_key})
+]
 HopAddress = Annotated[str, Meta(max_length=255, extra={"expand": True, "check": check_hop_address})]
 StorePolicy = Literal["local", "refuse"]
 
