@@ -10,10 +10,11 @@
 #   .tools/conformance  the official conformance suite, which runs on that Node.js
 #   .tools/console      what builds the bundle of the console
 #   .tools/deploy       what checks the Containerfile and the manifests of Kubernetes: hadolint, kubernetes-validate
+#   .tools/image        a root file system with Python, which stands for the image that only a registry has
 #   .tools/site         what builds the pages of docs/ (`make site`)
 #   .tools/bin/helm     from the Go module proxy, where there is a Go; built once
-# redis-server and nginx, with which several gateways are tested, chromium, for the console, and prometheus, with promtool, are packages of the
-# system: as root on Debian they are installed, elsewhere it is said what is missing.
+# redis-server and nginx, with which several gateways are tested, chromium, for the console, prometheus, with promtool, and buildah with
+# debootstrap, which build the image, are packages of the system: as root on Debian they are installed, elsewhere it is said what is missing.
 # Committed files pin versions and hashes. A part that is there already is not fetched again. A part that can't be fetched is
 # reported with the tests that can't run; with CI=true that is a failure. Every step is bounded in time. An argument names the only
 # part that is wanted.
@@ -97,8 +98,13 @@ system_programs() { # PROGRAM:PACKAGE...: each is there, or installed where that
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null &&
         install_packages "${missing[@]}" >.tools/system.log 2>&1; then return 0; fi
     printf '\n*** interop: install these packages: %s\n*** NOT RUN: %s\n\n' "${missing[*]}" \
-        "several gateways behind nginx with a Redis, the console in a browser, the lint of metrics, alert rules and dashboard" >&2
+        "several gateways behind nginx with a Redis, the console in a browser, the lint of metrics, alert rules and dashboard, the image" >&2
     return 1
+}
+
+image_base() { # FOLDER
+    bounded debootstrap --variant=minbase --include=python3,python3-venv,python3-pip bookworm "$1/root" &&
+        ln -s python3 "$1/root/usr/bin/python"
 }
 
 readonly HELM=helm.sh/helm/v3/cmd/helm@v3.19.0
@@ -113,7 +119,8 @@ helm() {
 mkdir -p .tools
 parts=()
 if [ -z "$ONLY" ]; then
-    system_programs redis-server:redis-server nginx:nginx-light chromium:chromium promtool:prometheus & parts+=($!)
+    system_programs redis-server:redis-server nginx:nginx-light chromium:chromium promtool:prometheus buildah:buildah \
+        debootstrap:debootstrap & parts+=($!)
     helm & parts+=($!)
 fi
 prepare mcp1 python_packages "LangChain as a client, the mcp 1.x client, and every pairing with a legacy-only upstream built on it" \
@@ -140,4 +147,7 @@ prepare console npm_packages "whether the committed bundle of the console is wha
     console/package-lock.json & parts+=($!)
 failed=0
 for part in "${parts[@]}"; do wait "$part" || failed=1; done
+if [ "$(id -u)" = 0 ]; then
+    prepare image image_base "the image: built, and run as its user with a read-only root" deploy/Containerfile || failed=1
+fi
 if [ "${CI:-}" = true ]; then exit $failed; fi

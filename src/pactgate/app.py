@@ -334,7 +334,7 @@ class Gateway:
         if self._traces is not None:
             self._traces.start()
         if self._credentials is not None:
-            self._credentials.check()
+            await asyncio.to_thread(self._credentials.check)
         if self._sign_in_watch is not None:
             self._sign_in_watch.start()
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)

@@ -104,7 +104,7 @@ class SharedCredentials(CredentialStore):
         return self._ask(self._redis.hget, self._rows, _CHANGES)
 
     def check(self) -> None:
-        """Say at the start that the key is not the one that rows were sealed with. Raises INVALID_CONFIG; never waits for the store."""
+        """Say at the start that the key is not the one that rows were sealed with. Raises INVALID_CONFIG."""
         try:
             _, page = self._ask(self._redis.hscan, self._rows, count=_SCANNED)
         except GatewayFailure:
