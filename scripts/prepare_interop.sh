@@ -13,6 +13,7 @@
 #   .tools/image        a root file system with Python, which stands for the image that only a registry has
 #   .tools/site         what builds the pages of docs/ (`make site`)
 #   .tools/bin/helm     from the Go module proxy, where there is a Go; built once
+#   .tools/resources    the definitions of the custom resources that the chart can have, from there, too
 # redis-server and nginx, with which several gateways are tested, chromium, for the console, prometheus, with promtool, and buildah with
 # debootstrap, which build the image, are packages of the system: as root on Debian they are installed, elsewhere it is said what is missing.
 # Committed files pin versions and hashes. A part that is there already is not fetched again. A part that can't be fetched is
@@ -116,6 +117,17 @@ helm() {
     return 1
 }
 
+readonly GATEWAY_API=sigs.k8s.io/gateway-api@v1.4.0
+readonly PROMETHEUS_OPERATOR=github.com/prometheus-operator/prometheus-operator@v0.85.0
+resource_definitions() { # FOLDER
+    local one
+    (cd "$1" && printf 'module resources\n' >go.mod && bounded go mod download "$GATEWAY_API" "$PROMETHEUS_OPERATOR") || return 1
+    for one in "$GATEWAY_API/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml" \
+        "$PROMETHEUS_OPERATOR/example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml"; do
+        install -m 644 "$(go env GOMODCACHE)/$one" "$1/" || return 1
+    done
+}
+
 mkdir -p .tools
 parts=()
 if [ -z "$ONLY" ]; then
@@ -131,6 +143,8 @@ prepare clients python_packages "FastMCP and OpenAI Agents as clients, and the f
     requirements/interop-clients.txt & parts+=($!)
 prepare deploy python_packages "the lint of the Containerfile, and the manifests against the schemas of Kubernetes" \
     requirements/interop-deploy.txt & parts+=($!)
+prepare resources resource_definitions "the route and the monitor of the chart against their definitions" \
+    deploy/helm/pactgate/Chart.yaml & parts+=($!)
 prepare site python_packages "the build of the pages of docs/, and reading them in a browser" \
     requirements/site.txt & parts+=($!)
 prepare openapi openapi_documents "the documents of real APIs (GitHub, Figma, Directus and others) as tools" \
