@@ -75,6 +75,16 @@ async def test_a_store_that_hangs_costs_each_call_under_way_100_ms_and_later_one
     assert told.kinds() == ["StoreRestored", "StoreFailed", "StoreRestored"]
 
 
+async def test_a_request_that_is_no_task_yet_can_ask(store: SharedStore) -> None:
+    assert await store.probe()
+    first: list[object] = []
+    asking = store.run(ECHO, "k", "x")
+    asyncio.get_running_loop().call_soon(lambda: first.append(asking.send(None)))  # as the pipeline drives a request
+    await eventually(lambda: first)
+    assert isinstance(first[0], asyncio.Future)
+    asking.close()
+
+
 async def test_a_store_that_is_restarted_is_found_again(store: SharedStore, redis: RedisServer, told: Told) -> None:
     await store.probe()
     redis.stop()
