@@ -15,7 +15,7 @@
 #   .tools/bin/helm     from the Go module proxy, where there is a Go; built once
 #   .tools/resources    the definitions of the custom resources that the chart can have, from there, too
 # redis-server and nginx, with which several gateways are tested, chromium, for the console, prometheus, with promtool, and buildah with
-# debootstrap, which build the image, are packages of the system: as root on Debian they are installed, elsewhere it is said what is missing.
+# debootstrap, which build the image, and faketime are packages of the system: as root on Debian they are installed, elsewhere it is said what is missing.
 # Committed files pin versions and hashes. A part that is there already is not fetched again. A part that can't be fetched is
 # reported with the tests that can't run; with CI=true that is a failure. Every step is bounded in time. An argument names the only
 # part that is wanted.
@@ -132,7 +132,7 @@ mkdir -p .tools
 parts=()
 if [ -z "$ONLY" ]; then
     system_programs redis-server:redis-server nginx:nginx-light chromium:chromium promtool:prometheus buildah:buildah \
-        debootstrap:debootstrap & parts+=($!)
+        debootstrap:debootstrap faketime:faketime & parts+=($!)
     helm & parts+=($!)
 fi
 prepare mcp1 python_packages "LangChain as a client, the mcp 1.x client, and every pairing with a legacy-only upstream built on it" \
