@@ -18,6 +18,7 @@ from pactgate.inbound.hop_message import MAX_CLAIMS_BYTES, HopVerifier
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits, max_connections
+from pactgate.pipeline.server_requests import UseOnce
 from pactgate.policy.state_tokens import StateSigner
 from pactgate.state.leased_rates import LeasedRateStore
 from pactgate.state.memory_cache import MemoryCache
@@ -57,7 +58,7 @@ class Replicas:
         return new_plain_id()
 
     @property
-    def use_once(self) -> Callable[[str, float], Awaitable[bool]] | None:
+    def use_once(self) -> UseOnce | None:
         return None
 
     @property
@@ -120,7 +121,12 @@ class StoredReplicas(KeyedReplicas):
         self.owned_id = self._ids.new()
         self._set = ReplicaSet(self._store, self.keys, self.id, emit)
         self._set.on_look_again = on_look_again
-        self._once = SingleUse(self._store, self.keys, refuses=self._policies.single_use == "refuse")
+        self._once = SingleUse(
+            self._store,
+            self.keys,
+            refuses=self._policies.single_use == "refuse",
+            store_born_at=lambda: self._set.store_born_at,
+        )
         self._rates: LeasedRateStore | None = None
         self._client = HopClient(HOP_PATH)
         self._set.on_left = self._client.forget
@@ -145,7 +151,7 @@ class StoredReplicas(KeyedReplicas):
         return self._ids.new()
 
     @property
-    def use_once(self) -> Callable[[str, float], Awaitable[bool]] | None:
+    def use_once(self) -> UseOnce | None:
         return self._once.take
 
     @property

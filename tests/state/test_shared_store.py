@@ -136,7 +136,7 @@ async def test_the_keys_of_every_script_are_those_of_one_slot_of_a_cluster(tmp_p
     assert not isinstance(waits, RateRefusal)
     assert await waits is None
     await rates.close()
-    assert await SingleUse(store, keys, refuses=True).take("x", 1.0)
+    assert await SingleUse(store, keys, refuses=True, store_born_at=lambda: 0.0).take("x", 1.0, 1.0)
     await replicas.stop()
     assert store.is_available, store.trouble
     await store.close()
