@@ -105,19 +105,19 @@ class Cluster:
         self.programs[number].process.wait(10)
 
     def health(self, number: int) -> dict[str, Any]:
-        return _get(f"{self.addresses[number]}/health")
+        return health_at(self.addresses[number])
 
     def log(self, number: int) -> str:
         return (self._folder / f"gateway{number}.log").read_text()
 
     def _is_ready(self, port: int) -> bool:
-        health = _get(f"http://127.0.0.1:{port}/health")
+        health = health_at(f"http://127.0.0.1:{port}")
         shared = health.get("state") or {}
         has_all = shared.get("store") is None or shared.get("replicas") == len(self.ports)
         return health["status"] == "ok" and has_all
 
 
-def _get(url: str) -> dict[str, Any]:
-    with urllib.request.urlopen(url, timeout=5) as response:
+def health_at(address: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"{address}/health", timeout=5) as response:
         found: dict[str, Any] = json.loads(response.read())
         return found
