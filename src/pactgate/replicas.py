@@ -209,6 +209,7 @@ class StoredReplicas(KeyedReplicas):
                 "singleUse": self._policies.single_use,
                 "cache": "misses",
                 "sessions": "local",
+                "signIns": "not renewed",
             },
         }
 
