@@ -134,6 +134,10 @@ class StoredReplicas(KeyedReplicas):
         self._receiver: HopReceiver | None = None
         self._server: HttpServer | None = None
 
+    def signer(self, purpose: str) -> StateSigner:
+        """By the clock of the store, so that all replicas mean the same time."""
+        return StateSigner(lambda: time.time() + self._set.clock_ahead_s, self.keys.keys(purpose), _CLOCK_SLACK_S)
+
     def rates(self) -> RateStore:
         self._rates = LeasedRateStore(
             self._store,

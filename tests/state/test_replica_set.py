@@ -135,6 +135,7 @@ async def test_a_write_is_known_also_after_the_store_has_forgotten_what_is_cache
     redis.command("DEL", "test:epochs")
     await eventually(lambda: reader.stale == [None])
     assert born_at < reader.set.store_born_at <= time.time()
+    assert abs(reader.set.clock_ahead_s) < 1
     assert not reader.set.may_cache("files")
     await eventually(lambda: reader.set.may_cache("files"))
     reader.stale.clear()

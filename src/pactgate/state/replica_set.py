@@ -35,6 +35,7 @@ _MEMBERS_KEY: Final = "replicas"
 _EPOCHS_KEY: Final = "epochs"
 _LOOK_AGAIN: Final = "look"
 _JOINED: Final = "joined"
+_NOW: Final = "now"
 _BORN: Final = "born"
 """When the epochs began, in microseconds of the store's clock: what it knew before that is lost."""
 _KEPT_MS: Final = 86_400_000
@@ -49,12 +50,13 @@ redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return redis.call('ZRANGE', KEYS[1], 0, -1)
 """)
 _READ: Final = StoreScript("""
-if redis.call('HEXISTS', KEYS[1], 'born') == 0 then
-  local t = redis.call('TIME')
-  redis.call('HSET', KEYS[1], 'born', string.format('%d', t[1] * 1000000 + t[2]))
-end
+local t = redis.call('TIME')
+local now = string.format('%d', t[1] * 1000000 + t[2])
+redis.call('HSETNX', KEYS[1], 'born', now)
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
-return redis.call('HGETALL', KEYS[1])
+local found = redis.call('HGETALL', KEYS[1])
+found[#found + 1], found[#found + 2] = 'now', now
+return found
 """)
 _RAISE: Final = StoreScript("""
 local n = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
@@ -101,6 +103,8 @@ class ReplicaSet:
         self._read_at = -FRESH_S
         self.store_born_at = math.inf
         """Since when the store has lost nothing, in seconds of its clock."""
+        self.clock_ahead_s = 0.0
+        """How far the clock of the store is ahead of the one here, as it was last known."""
         self._names: dict[str, str] = {}
         self._cached_since: dict[str, float] = {}
         self._owed: set[str] = set()
@@ -203,6 +207,7 @@ class ReplicaSet:
     def _take_epochs(self, found: list[bytes], asked_at: float) -> None:
         before = self._epochs
         self._epochs = now = {name.decode(): int(number) for name, number in zip(found[::2], found[1::2], strict=True)}
+        self.clock_ahead_s = now.pop(_NOW) / 1e6 - time.time()
         self._read_at, self.store_born_at = asked_at, now[_BORN] / 1e6
         if before is None or before[_BORN] != now[_BORN]:
             self._cached_since.clear()  # nobody would say any more that it writes: register anew before anything is cached
