@@ -30,7 +30,6 @@ from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.persist import keep
 from pactgate.config.sections.listen import ListenSection
-from pactgate.config.sections.state import KEY_VARIABLE
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
@@ -91,8 +90,8 @@ from pactgate.policy.result_cache import ResultCache
 from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
-from pactgate.replicas import replicas_of, sealing_keys
-from pactgate.state.credential_store import CredentialStore
+from pactgate.replicas import replicas_of
+from pactgate.state.credential_store import KEY_VARIABLE, CredentialStore
 from pactgate.state.known_lists import KnownLists
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.telemetry.log import EventLogger
@@ -133,13 +132,9 @@ def _nothing() -> None:
 
 
 def credential_store(config: Config) -> CredentialStore | None:
-    """Where the credentials of sign-ins are kept: the store of the replicas, else a file; None without a configuration file."""
+    """Where the credentials of sign-ins are kept; None without a configuration file."""
     if config.credential_file is None:
         return None
-    if config.state.url is not None:
-        from pactgate.state.shared_credentials import SharedCredentials  # only replicas pay for it
-
-        return SharedCredentials(config.state.url, config.state.key_prefix, sealing_keys(config.state))
     return CredentialStore(config.credential_file, os.environ.get(KEY_VARIABLE))
 
 
@@ -245,7 +240,7 @@ class Gateway:
         self.connections.on_catalog_changed = self._catalog_changed
         self._sign_in_watch: SignInWatch | None = None
         if self._credentials is not None:
-            self._sign_in_watch = SignInWatch(self._credentials, self._grants, self.connections)
+            self._sign_in_watch = SignInWatch(self._credentials.path, self._grants, self.connections)
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
         self.relay = NotificationRelay()
         subscriptions = Subscriptions(
@@ -334,7 +329,7 @@ class Gateway:
         if self._traces is not None:
             self._traces.start()
         if self._credentials is not None:
-            await asyncio.to_thread(self._credentials.check)
+            self._credentials.check()
         if self._sign_in_watch is not None:
             self._sign_in_watch.start()
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)

@@ -213,7 +213,6 @@ class StoredReplicas(KeyedReplicas):
                 "singleUse": self._policies.single_use,
                 "cache": "misses",
                 "sessions": "local",
-                "signIns": "not renewed",
             },
         }
 

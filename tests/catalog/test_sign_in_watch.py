@@ -7,7 +7,6 @@ from typing import cast
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.sign_in_watch import SignInWatch
-from pactgate.state.credential_store import CredentialStore
 from pactgate.upstreams.oauth.server_grant import ServerGrant
 from tests.support.eventually import eventually
 
@@ -27,7 +26,7 @@ class Grant:
 async def test_grants_are_read_again_when_the_file_changes_and_not_before(tmp_path: Path) -> None:
     path, grant = tmp_path / "pactgate.credentials", Grant()
     grants = {"vault": cast("ServerGrant", grant)}
-    watch = SignInWatch(CredentialStore(str(path)), grants, cast("Connections", None))
+    watch = SignInWatch(str(path), grants, cast("Connections", None))
     watch.start()
     try:
         path.write_bytes(b"1")

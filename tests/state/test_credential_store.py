@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.state.credential_store import CredentialStore, new_key
+from pactgate.state.credential_store import CredentialStore, new_key, read_key
 
 SECRET = b"refresh-token-that-nobody-may-read"
 
@@ -113,3 +113,8 @@ def test_removing_a_server_removes_all_of_it(store: CredentialStore) -> None:
     assert not store.remove("linear")
     assert [row.server for row in store.rows("grant")] == ["other"]
     assert store.rows("client") == []
+
+
+@pytest.mark.parametrize("text", ["", "short", "z" * 64, "A" * 43])
+def test_only_32_bytes_are_a_key(text: str) -> None:
+    assert read_key(text) is None

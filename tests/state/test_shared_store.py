@@ -17,7 +17,6 @@ from pactgate.state.owned_ids import new_replica_id
 from pactgate.state.ports import Quota, RateRefusal
 from pactgate.state.replica_set import ReplicaSet
 from pactgate.state.sealing_keys import SealingKeys
-from pactgate.state.shared_credentials import SharedCredentials
 from pactgate.state.shared_store import WAIT_S, SharedStore, StoreScript, StoreUnavailableError
 from pactgate.state.single_use import SingleUse
 from tests.support.certificates import tls_pair
@@ -138,23 +137,10 @@ async def test_the_keys_of_every_script_are_those_of_one_slot_of_a_cluster(tmp_p
     assert await waits is None
     await rates.close()
     assert await SingleUse(store, keys, refuses=True, store_born_at=lambda: 0.0).take("x", 1.0, 1.0)
-    await use_credentials(redis.url)
     await replicas.stop()
     assert store.is_available, store.trouble
     await store.close()
     redis.stop()
-
-
-async def use_credentials(url: str) -> None:
-    """Everything that is done with them."""
-    credentials = SharedCredentials(url, "test", SealingKeys(bytes(32)))
-    async with credentials.locked("linear"):
-        assert await asyncio.to_thread(credentials.write, "grant", "linear", "u", b"x", replaces=0) == 1
-    assert credentials.state()
-    assert credentials.rotate() == 1
-    credentials.check()
-    assert credentials.read("grant", "linear", "u") == credentials.rows("grant")[0]
-    assert credentials.remove("linear")
 
 
 async def test_a_redis_that_takes_no_writes_is_unavailable_until_it_does(redis: RedisServer, tmp_path: Path) -> None:
@@ -189,7 +175,6 @@ async def test_a_user_with_rights_to_our_keys_alone_is_enough_over_tls(tmp_path:
         touch = StoreScript("return redis.call('SET', KEYS[1], '1', 'PX', 1000)")
         assert await allowed.probe(), allowed.trouble
         assert await allowed.run(touch, "k") == b"OK"
-        await use_credentials(f"rediss://{address}")
         assert not await other.probe()
         assert "NoPermission" in other.trouble
         await allowed.close()

@@ -34,7 +34,7 @@ def _with_store(function: Callable[..., int]) -> Callable[..., int]:
     def run(*, config: str | None, **options: object) -> int:
         from pactgate.app import credential_store
 
-        settings = load_config(find_config(config), only=(*SERVER_LISTS, "state"))
+        settings = load_config(find_config(config), only=SERVER_LISTS)
         store = credential_store(settings)
         if store is None:
             raise CommandError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import binascii
 import fcntl
 import hashlib
 import os
@@ -20,15 +21,16 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from pactgate.config.file_access import file_state, other_writers, read_regular_file
+from pactgate.config.file_access import other_writers, read_regular_file
 from pactgate.config.problems import UnreadableError, shown_path
-from pactgate.config.sections.state import KEY_BYTES, KEY_VARIABLE, read_keys
 from pactgate.core.failures import GatewayFailure, Kind
 
 if TYPE_CHECKING:
     import sqlite3
 
+KEY_VARIABLE: Final = "PACTGATE_KEY"
 KEY_SUFFIX: Final = ".key"
+_KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
 _MAX_KEY_FILE_BYTES: Final = 1024
 _BUSY_S: Final = 5.0
@@ -60,10 +62,6 @@ class CredentialStore:
     @property
     def exists(self) -> bool:
         return os.path.lexists(self.path)
-
-    def state(self) -> object:
-        """Tells one state of the rows from another."""
-        return file_state(self.path)
 
     def check(self) -> None:
         """Say at the start that the key is not the one that rows were sealed with. Raises INVALID_CONFIG."""
@@ -212,8 +210,10 @@ class CredentialStore:
     def _loaded_keys(self) -> list[bytes]:
         """The key to seal with, and older ones that rows may still need."""
         if not self._keys:
-            self._keys = [*read_keys(self._key_text or self._read_key_file() or self._make_key_file())]
-            if not self._keys:
+            texts = (self._key_text or self._read_key_file() or self._make_key_file()).replace(",", " ").split()
+            found = [read_key(text) for text in texts]
+            self._keys = [key for key in found if key is not None]
+            if not found or None in found:
                 where = KEY_VARIABLE if self._key_text else shown_path(self._key_path)
                 raise self._unusable(f"{where} is no key: write 32 random bytes as base64 (openssl rand -base64 32).")
         return self._keys
@@ -269,7 +269,17 @@ def _id_of(key: bytes) -> str:
 
 
 def new_key() -> str:
-    return base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+    return base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode()
+
+
+def read_key(text: str) -> bytes | None:
+    """32 bytes, written as base64 or as hexadecimal digits."""
+    with suppress(ValueError, binascii.Error):
+        if len(text) == 2 * _KEY_BYTES:
+            return bytes.fromhex(text)
+        key = base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
+        return key if len(key) == _KEY_BYTES else None
+    return None
 
 
 def _purpose(kind: str, server: str, name: str) -> bytes:

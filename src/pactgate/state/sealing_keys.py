@@ -49,12 +49,8 @@ class SealingKeys:
 
     def digest(self, purpose: str, *parts: str) -> str:
         """A name that is equal for equal parts and says nothing about them."""
-        return self.digests(purpose, *parts)[0]
-
-    def digests(self, purpose: str, *parts: str) -> tuple[str, ...]:
-        """The names that each of the keys gives, that of the current one first."""
         text = b"".join(b"%d:%b" % (len(part), part) for part in (part.encode() for part in parts))
-        return tuple(hmac.digest(key, text, "sha256").hex()[:32] for key in self.keys(purpose))
+        return hmac.digest(self.keys(purpose)[0], text, "sha256").hex()[:32]
 
     def _make_ciphers(self, purpose: str) -> tuple[AESGCM, ...]:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 30 ms: only replicas pay for it

@@ -29,11 +29,11 @@ check_hop_address: Final = value_checks.check_allowed_host
 
 def read_keys(text: str) -> tuple[bytes, ...]:
     """The keys of one setting or variable, with a comma or space between them; none at all where one of them is no key."""
-    keys = [_read_key(word) for word in text.replace(",", " ").split()]
+    keys = [read_key(word) for word in text.replace(",", " ").split()]
     return tuple(key for key in keys if key is not None) if None not in keys else ()
 
 
-def _read_key(text: str) -> bytes | None:
+def read_key(text: str) -> bytes | None:
     """The 32 bytes of a key in hexadecimal or base64; None for anything else."""
     if _HEX.fullmatch(text):
         return bytes.fromhex(text)
