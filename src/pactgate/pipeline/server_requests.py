@@ -47,8 +47,8 @@ _AGAIN: Final = "again"
 _text: Final = msgspec.json.Decoder(str)
 
 
-UseOnce = Callable[[str, float], Awaitable[bool]]
-"""Whether a state is used for the first time; it is remembered for so many seconds."""
+UseOnce = Callable[[str, float, float], Awaitable[bool]]
+"""Whether a state, which was sealed then, is used for the first time; it is remembered for so many seconds."""
 
 
 class ServerRequestBridge:
@@ -152,8 +152,10 @@ class ServerRequestBridge:
                 if opened.owner != self._replica:
                     raise _replica_lost(request)
                 return await self._continue(request, opened.content)
-            if self._use_once is not None and not await self._use_once(_state(request.state), self._input_s()):
-                raise refused("it was used already")
+            if self._use_once is not None and not await self._use_once(
+                _state(request.state), opened.sealed_at, self._signer.life_left_s(opened)
+            ):
+                raise refused("it was used already, or the gateways have lost whether it was")
             inner = opened.content if opened.kind == _UPSTREAM else None
             if opened.kind == _AGAIN:
                 request.responses = None
