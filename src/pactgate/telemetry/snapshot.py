@@ -202,13 +202,13 @@ def _allowed(config: Config, tools: Iterable[Tool]) -> dict[str, dict[str, Any]]
     """For each tool which class of clients may call it (`yes`, `no`, `if`); nothing where every client may."""
     if not config.permissions:
         return {}
-    from pactgate.policy.permissions.matrix import cells_of, class_names  # with the engine for conditions
+    from pactgate.policy.permissions.comparison import class_label, class_pairs, reach_of
+    from pactgate.policy.permissions.rules import Permissions  # with the engine for conditions
 
-    known = list(tools)
-    cells = {name: cells_of(config, name, known) for name in class_names(config)}
+    permissions, classes = Permissions(config), [name for name, _ in class_pairs(config.callers, config.callers)]
     return {
-        tool.full_name: {ALLOWED_FOR: {name: row[tool.full_name].answer for name, row in cells.items()}}
-        for tool in known
+        tool.full_name: {ALLOWED_FOR: {class_label(name): reach_of(permissions, name, tool).answer for name in classes}}
+        for tool in tools
     }
 
 
