@@ -138,7 +138,7 @@ function Logs({ id }: { id: string }) {
   }, [lines]);
   return (
     <>
-      <h2>Its output</h2>
+      <h2>Output</h2>
       {lines.length ? (
         <pre class="logs" ref={box} tabIndex={0} aria-label="The last lines that the server wrote">
           {lines.map((line) => <div key={line.number}><span class="dim">{clockTime(line.time)}</span> {line.level ? <b>{line.level} </b> : null}{line.text}</div>)}

@@ -118,7 +118,7 @@ function Change({ row, revision, onChanged }: { row: Row; revision: string; onCh
       {problem ? <p class="bad" role="alert"><Text text={problem} limit={2000} /></p> : null}
       <div class="actions">
         <button type="submit" class={planned ? "primary" : ""} disabled={isBusy}>{planned ? "Apply" : "Check"}</button>
-        <a class="button" href={to("settings")}>Leave it</a>
+        <a class="button" href={to("settings")}>Cancel</a>
       </div>
     </form>
   );

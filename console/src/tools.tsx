@@ -53,7 +53,7 @@ function OneTool({ tool }: { tool: Tool }) {
       <p><Text text={tool.description ?? ""} limit={2000} /></p>
       <h2>Playground</h2>
       <Playground tool={tool} again={place.value.query.get("again") ?? ""} />
-      <h2>Treatment</h2>
+      <h2>Policy</h2>
       <dl class="facts">
         <Fact name="category">{tool.category} <span class="dim">({tool.categoryReason})</span></Fact>
         <Fact name="name in lists"><code>{tool.exposedName}</code></Fact>

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pactgate.catalog.catalog import Catalog
 from pactgate.config.selectors import matches
+from pactgate.policy.access import ALLOWED_FOR
 
 _BY_TOOL: Final = (("rateLimits", "tools"), ("limits", "toolArrayLimits"), ("timeouts", "toolOverrides"))
 """Settings by full name or pattern of tools."""
@@ -26,7 +27,7 @@ def shown_facts(facts: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     if "servers" in facts:
         shown["servers"] = [_server(row, catalog) for row in facts["servers"] if row["serverId"] in catalog.servers]
     if "tools" in facts:
-        shown["tools"] = [row for row in facts["tools"] if row["fullName"] in tools]
+        shown["tools"] = [_tool(row) for row in facts["tools"] if row["fullName"] in tools]
     for section, member in _BY_TOOL:
         if section in facts:
             own = {
@@ -36,6 +37,11 @@ def shown_facts(facts: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
             }
             shown[section] = {**facts[section], member: own}
     return shown
+
+
+def _tool(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what other classes of clients have of it."""
+    return {name: fact for name, fact in row.items() if name != ALLOWED_FOR}
 
 
 def _server(row: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:

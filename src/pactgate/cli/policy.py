@@ -19,7 +19,7 @@ from pactgate.config.model import Config
 from pactgate.core.context import AppliedRule
 from pactgate.core.principal import OF_KEYS, Principal, PrincipalKind
 from pactgate.core.values import Tool
-from pactgate.policy.permissions.comparison import ALWAYS, OTHERS, Reach, class_pairs, compare, reach_of
+from pactgate.policy.permissions.comparison import ALWAYS, Reach, class_label, class_pairs, compare, reach_of
 from pactgate.policy.permissions.rules import Denied, Grant, Permissions, class_of
 from pactgate.policy.permissions.selection import Subject
 from pactgate.protocol.messages import encode_json
@@ -112,18 +112,18 @@ def matrix(*, config: str | None, as_json: bool, **source: Any) -> int:
     classes = [name for name, _ in class_pairs(settings.callers, settings.callers)]
     rows = [[reach_of(permissions, name, tool) for name in classes] for tool in tools]
     if as_json:
-        cells = [dict(zip(map(_label, classes), map(_facts, row), strict=True)) for row in rows]
+        cells = [dict(zip(map(class_label, classes), map(_facts, row), strict=True)) for row in rows]
         terminal.say_json(
             {
                 "policyRevision": None if permissions is None else permissions.revision,
-                "classes": [*map(_label, classes)],
+                "classes": [*map(class_label, classes)],
                 "tools": {tool.full_name: cell for tool, cell in zip(tools, cells, strict=True)},
             }
         )
     elif permissions is None:
         terminal.say("No permissions are configured: every client may call every tool.")
     else:
-        _show_matrix([*map(_label, classes)], tools, rows)
+        _show_matrix([*map(class_label, classes)], tools, rows)
     return 0
 
 
@@ -177,7 +177,7 @@ def _changes(before: Config, after: Config, tools: Iterable[Tool]) -> list[dict[
     both = [(_recategorised(tool, before), _recategorised(tool, after)) for tool in tools]
     return [
         {
-            "class": " -> ".join(dict.fromkeys(map(_label, classes))),
+            "class": " -> ".join(dict.fromkeys(map(class_label, classes))),
             "change": "differs" if change.gains and change.loses else "gains" if change.gains else "loses",
             "name": change.name,
             "before": change.before.answer,
@@ -187,10 +187,6 @@ def _changes(before: Config, after: Config, tools: Iterable[Tool]) -> list[dict[
         for classes in class_pairs(before.callers, after.callers)
         for change in compare(classes, old, new, both)
     ]
-
-
-def _label(name: str | None) -> str:
-    return OTHERS if name is None else name
 
 
 def _facts(reach: Reach) -> dict[str, Any]:

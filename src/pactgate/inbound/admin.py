@@ -16,7 +16,7 @@ from pactgate.core.principal import Principal
 from pactgate.core.values import ServerStatus
 from pactgate.inbound.call_filter import CallFilter, CallFilterError, filter_of, read_filter
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
-from pactgate.policy.access import ALLOWED_FOR, sees_everything, shown_row
+from pactgate.policy.access import sees_everything, shown_row
 from pactgate.protocol.messages import encode_json
 
 _HEAD: Final = JSON_HEAD + b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
@@ -187,11 +187,8 @@ class Admin:
 
     def _tools_for(self, admitted: Principal) -> list[dict[str, Any]]:
         facts = {"tools": self._snapshot()["tools"]}
-        shown = self._shown_to(admitted, facts)
-        if shown is None:
-            tools: list[dict[str, Any]] = facts["tools"]
-            return tools
-        return [{name: fact for name, fact in row.items() if name != ALLOWED_FOR} for row in shown["tools"]]
+        rows: list[dict[str, Any]] = (self._shown_to(admitted, facts) or facts)["tools"]
+        return rows
 
     def _shown_to(self, admitted: Principal, facts: Mapping[str, Any] = _NOTHING) -> dict[str, Any] | None:
         """Facts as a client sees them; None for administrators, and where no permissions are configured."""

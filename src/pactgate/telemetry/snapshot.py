@@ -205,15 +205,12 @@ def _allowed(config: Config, tools: Iterable[Tool]) -> dict[str, dict[str, Any]]
     known = list(tools)
     if not config.permissions or len(known) * (len(config.callers) + 1) > _MAX_CELLS:
         return {}
-    from pactgate.policy.permissions.comparison import OTHERS, class_pairs, reach_of  # with the engine for conditions
-    from pactgate.policy.permissions.rules import Permissions
+    from pactgate.policy.permissions.comparison import class_label, class_pairs, reach_of
+    from pactgate.policy.permissions.rules import Permissions  # with the engine for conditions
 
-    permissions = Permissions(config)
-    names = [name for name, _ in class_pairs(config.callers, config.callers)]
+    permissions, classes = Permissions(config), [name for name, _ in class_pairs(config.callers, config.callers)]
     return {
-        tool.full_name: {
-            ALLOWED_FOR: {OTHERS if name is None else name: reach_of(permissions, name, tool).answer for name in names}
-        }
+        tool.full_name: {ALLOWED_FOR: {class_label(name): reach_of(permissions, name, tool).answer for name in classes}}
         for tool in known
     }
 

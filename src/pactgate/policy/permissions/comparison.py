@@ -20,8 +20,6 @@ from pactgate.core.values import Tool
 from pactgate.policy.permissions.rules import Permissions, class_of, tool_facts
 from pactgate.policy.permissions.selection import Subject, selects
 
-OTHERS: Final = "(others)"
-"""How callers of no class are called where they are shown."""
 ClassPair = tuple[str | None, str | None]
 """The class of some callers before a change, and after it."""
 
@@ -83,7 +81,13 @@ class Change(NamedTuple):
     after: Reach
 
 
+_OTHERS: Final = "(others)"
 _Rows = list[tuple[Selector, Clause]]
+
+
+def class_label(name: str | None) -> str:
+    """The name of a class, also of the clients that are of none."""
+    return _OTHERS if name is None else name
 
 
 def reach_of(permissions: Permissions | None, name: str | None, tool: Tool) -> Reach:
