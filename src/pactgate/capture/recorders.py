@@ -7,6 +7,7 @@ Must not: be called per request.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 CALLERS = "callers"
 SERVERS = "servers"
+_MAX_TOKENS = 1000
 
 
 class GatewayRecorders:
@@ -29,6 +31,8 @@ class GatewayRecorders:
     def __init__(self, settings: Capture, secrets: Iterable[str], emit: Emit, label: str) -> None:
         self._settings = settings
         self._secrets = dict.fromkeys(secrets)
+        self._tokens: deque[str] = deque(maxlen=_MAX_TOKENS)
+        """Those before the first recording."""
         self._emit = emit
         self._label = label
         self._recorder: Recorder | None = None
@@ -56,6 +60,13 @@ class GatewayRecorders:
         if self._recorder is not None:
             self._recorder.must_put(self._recorder.redaction.know, fresh)
 
+    def know_tokens(self, tokens: Iterable[str]) -> None:
+        """Mask these tokens of sign-ins, which are words."""
+        fresh = tuple(tokens)
+        self._tokens.extend(fresh)
+        if self._recorder is not None:
+            self._recorder.must_put(self._recorder.redaction.know_tokens, fresh)
+
     async def close(self) -> None:
         recorder, self._recorder = self._recorder, None
         self._is_off = True
@@ -81,9 +92,11 @@ class GatewayRecorders:
             self._is_off = True
             self._emit(CaptureFailed(f"{folder}: {problem.strerror or problem}"))
             return None
+        redaction = Redaction(self._secrets)
+        redaction.know_tokens(self._tokens)
         return Recorder(
             store,
-            Redaction(self._secrets),
+            redaction,
             max_file_bytes=self._settings.max_file_bytes,
             emit=self._tell,
             later=self._loop.call_later,

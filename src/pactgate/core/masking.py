@@ -1,6 +1,7 @@
 """Secrets, replaced in texts and JSON values before the gateway prints, logs or reports them.
 
-Those of the configuration are found by value; API keys and access tokens (JWT), which the gateway does not know, by their form.
+Those of the configuration are found by value, and those of sign-ins (`token_words.py`); API keys and access tokens (JWT), which the gateway
+does not know, by their form.
 
 Must not: be used on results that are passed on; the gateway forwards these as they are.
 """
@@ -20,9 +21,9 @@ import msgspec
 from msgspec import Raw
 
 from pactgate.core.api_key import MAX_TRACE_CHARS, TRACE
+from pactgate.core.token_words import MASKED, TokenWords
 from pactgate.protocol import messages
 
-MASKED: Final = "***"
 MAX_DEPTH: Final = 32
 MAX_ITEMS: Final = 10_000
 MAX_TEXT_CHARS: Final = 65_536
@@ -51,7 +52,9 @@ _IN_HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&
 class Mask:
     """Replaces known secrets by value, wherever they stand in a text or in a JSON value, and however they are spelt there."""
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, secrets: Iterable[str] = (), words: TokenWords | None = None) -> None:
+        """`words` are further secrets, which may become others later."""
+        self._words = TokenWords() if words is None else words
         known = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
         known |= {
             line for secret in known if "\n" in secret for line in secret.splitlines() if len(line) >= _SHORTEST_LINE
@@ -61,18 +64,23 @@ class Mask:
         self._longest = max(MAX_TRACE_CHARS, *map(len, spellings)) if spellings else MAX_TRACE_CHARS
 
     def __call__(self, text: str) -> str:
-        return mask_tokens(self._pattern.sub(MASKED, text))
+        return mask_tokens(self._words.mask(self._pattern.sub(MASKED, text)))
 
     def start(self, text: str, max_chars: int) -> str:
         """The masked beginning of a long text, without the end where a secret may have been cut in two."""
         if len(text) <= max_chars:
             return self(text)
         masked = self(text[:max_chars])
-        return masked[: max(0, len(masked) - self._longest)]
+        return masked[: max(0, len(masked) - self._cut)]
 
     def end(self, text: str, max_chars: int) -> str:
         """The masked end of a long text, without the beginning where a secret may have been cut in two."""
-        return self(text) if len(text) <= max_chars else self(text[-max_chars:])[self._longest :]
+        return self(text) if len(text) <= max_chars else self(text[-max_chars:])[self._cut :]
+
+    @property
+    def _cut(self) -> int:
+        """Where a text was cut, so many characters may be a part of a secret."""
+        return max(self._longest, self._words.longest)
 
     def value(self, value: Any) -> Any:
         """A JSON value without secrets in its texts, keys and numbers, bounded in depth, items and texts.
