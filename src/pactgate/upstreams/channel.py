@@ -81,6 +81,9 @@ class TokenSource(Protocol):
     def token(self) -> str:
         """The token to send now; empty: none."""
 
+    async def prepare(self) -> None:
+        """Have a token, where there can be one. Raises while the server waits for a sign-in."""
+
     def answers(self, used: str, header: str) -> bool:
         """Whether a 401 with this challenge is about a sign-in."""
 

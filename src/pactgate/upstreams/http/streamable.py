@@ -122,7 +122,7 @@ class HttpChannel:
         if self._receiver is None:
             raise connection_closed(self._target, Verdict.DID_NOT_RUN)
         if self._grant is not None and self._token is not self._grant.token:
-            self._sign_in(self._grant.token)
+            await self._follow_grant(self._grant)
         is_modern = self._era is MODERN or (self._era is None and frame.method == "server/discover")
         head = self._head(frame) if is_modern else self._post + self._session_line + self._version_line
         pending = self._requests.begin(b"POST", self._target, head, frame.data, self._max_bytes)
@@ -160,6 +160,13 @@ class HttpChannel:
             return False
         self._sign_in(grant.token)
         return True
+
+    async def _follow_grant(self, grant: TokenSource) -> None:
+        """Another token, or none any more: then nothing is sent while the server waits for a sign-in."""
+        if not grant.token:
+            await in_task()
+            await grant.prepare()
+        self._sign_in(grant.token)
 
     def _sign_in(self, token: str) -> None:
         """The heads of requests have the token in them, so that a call makes nothing anew."""
