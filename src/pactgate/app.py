@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,11 +34,14 @@ from pactgate.config.sections.listen import ListenSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
+from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.fault_barrier import FaultBarrier, Listeners
 from pactgate.core.masking import Mask
 from pactgate.core.principal import Principal
+from pactgate.core.token_words import TokenWords, is_word
 from pactgate.core.values import Caller
 from pactgate.inbound.call_stream import CallStreams
+from pactgate.inbound.connect_pages import ConnectPages
 from pactgate.inbound.console import Console
 from pactgate.inbound.console_sessions import ConsoleSessions
 from pactgate.inbound.http_frontend import HttpFrontend
@@ -78,6 +82,7 @@ from pactgate.pipeline.pre_gates import (
     ValidateInput,
 )
 from pactgate.pipeline.server_requests import ServerRequestBridge, relayable_of
+from pactgate.pipeline.sign_in_bridge import SignInBridge
 from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_call import ToolCall
@@ -90,8 +95,9 @@ from pactgate.policy.result_cache import ResultCache
 from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
-from pactgate.replicas import replicas_of
-from pactgate.state.credential_store import KEY_VARIABLE, CredentialStore
+from pactgate.replicas import replicas_of, shared_credentials
+from pactgate.state.credential_keys import KEY_VARIABLE
+from pactgate.state.credential_store import CredentialStore
 from pactgate.state.known_lists import KnownLists
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.telemetry.log import EventLogger
@@ -101,7 +107,10 @@ from pactgate.telemetry.snapshot import GatewaySnapshot, Gauge
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.pool import PoolLimits
-from pactgate.upstreams.oauth.server_grant import ServerGrant, server_grant
+from pactgate.upstreams.oauth.connect import CallerSignIns
+from pactgate.upstreams.oauth.grants import CallerGrants, GrantMaker, server_grant
+from pactgate.upstreams.oauth.person import PersonSignIn
+from pactgate.upstreams.oauth.server_grant import ServerGrant
 from pactgate.upstreams.process.child_reaper import ChildReaper
 
 if TYPE_CHECKING:
@@ -132,10 +141,12 @@ def _nothing() -> None:
 
 
 def credential_store(config: Config) -> CredentialStore | None:
-    """Where the credentials of sign-ins are kept; None without a configuration file."""
+    """Where the credentials of sign-ins are kept: with the replicas, or in a file. None without a configuration file."""
+    if config.state.url is not None:
+        return shared_credentials(config.state)
     if config.credential_file is None:
         return None
-    return CredentialStore(config.credential_file, os.environ.get(KEY_VARIABLE))
+    return CredentialStore.in_file(config.credential_file, os.environ.get(KEY_VARIABLE))
 
 
 def build(config: Config, emit: Emit, *, owns_process: bool = False) -> Gateway:
@@ -156,7 +167,9 @@ class Gateway:
         info = server_info()
         self._secrets = dict.fromkeys(config.secrets)
         """Every secret of this run, the oldest first: a server may still repeat one that a reload has replaced."""
-        self._mask = Mask(self._secrets)
+        self._tokens = TokenWords()
+        """The tokens of sign-ins at servers, the newest ones."""
+        self._mask = Mask(self._secrets, self._tokens)
         self._log = EventLogger(self._mask)
         self._encoded_info = encode_json(info)
         self.policies = PolicyTable(config, self._encoded_info)
@@ -200,9 +213,25 @@ class Gateway:
         self._private_client = HttpClient(CALLER_SESSION_POOL)
         self._credentials = credential_store(config)
         self._grants: dict[str, ServerGrant] = {}
+        self._caller_grants: dict[str, CallerGrants] = {}
         self._child_reaper = ChildReaper(adopts=owns_process)
         self._http: HttpServer | None = None
         self._admission = Admission(config, self._client, self._emit, on_keys=partial(self._overload.share, True))
+        self._grant_maker = GrantMaker(
+            self._client,
+            self._credentials,
+            self._know_tokens,
+            self._admission.subject_tokens.of,
+        )
+        self._handoffs = self._replicas.handoffs()
+        self._caller_sign_ins = CallerSignIns(
+            lambda: self.config.servers,
+            self._grant_maker,
+            self._handoffs,
+            self._caller_grants,
+            base=self._base,
+            document=lambda: self.config.client_document,
+        )
         self._frontend: HttpFrontend | None = None
         self._console_sessions: ConsoleSessions | None = None
         self.configuration = LiveConfiguration(
@@ -240,7 +269,9 @@ class Gateway:
         self.connections.on_catalog_changed = self._catalog_changed
         self._sign_in_watch: SignInWatch | None = None
         if self._credentials is not None:
-            self._sign_in_watch = SignInWatch(self._credentials.path, self._grants, self.connections)
+            self._sign_in_watch = SignInWatch(
+                self._credentials, self._grants, self.connections, lambda: chain(*self._caller_grants.values())
+            )
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
         self.relay = NotificationRelay()
         subscriptions = Subscriptions(
@@ -272,6 +303,7 @@ class Gateway:
             input_s=lambda: self.policies.input_timeout_ms / 1000,
             replica=self._replicas.id,
             use_once=self._replicas.use_once,
+            sign_ins=None if self._credentials is None else SignInBridge(self._caller_sign_ins),
         )
         self._tasks = tasks = TaskOwners(owned_id=self._replicas.owned_id)
         add_envelope = AddEnvelope(self._encoded_info)
@@ -329,7 +361,7 @@ class Gateway:
         if self._traces is not None:
             self._traces.start()
         if self._credentials is not None:
-            self._credentials.check()
+            await self._check_credentials(self._credentials)
         if self._sign_in_watch is not None:
             self._sign_in_watch.start()
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
@@ -337,6 +369,14 @@ class Gateway:
         self._waits_for_client = not connects
         if connects:
             self.connections.start()
+
+    async def _check_credentials(self, store: CredentialStore) -> None:
+        """A wrong key is said at the start. A store of the replicas that is away stops nothing."""
+        try:
+            await asyncio.to_thread(store.check)
+        except GatewayFailure as failure:
+            if failure.kind is not Kind.STATE_UNAVAILABLE:
+                raise
 
     async def serve_http(self) -> str:
         """Open the HTTP endpoint on the configured address and socket, and return its URL, or `unix:PATH` of a socket alone."""
@@ -347,6 +387,7 @@ class Gateway:
         if token is not None:
             self._know([token])
         console = self._console() if self.config.has_console else None
+        person = PersonSignIn(lambda: self.config.auth.issuers, self._client, self._handoffs)
         self._frontend = frontend = HttpFrontend(
             self.kernel,
             self._admission.first_guard(self._console_sessions),
@@ -361,6 +402,7 @@ class Gateway:
             tap=self._taps.http_callers(),
             new_id=self._replicas.new_id,
             console=console,
+            connect=partial(ConnectPages, self._caller_sign_ins, person),
         )
         await self._replicas.open(frontend)
         limits = ServerLimits(
@@ -470,7 +512,7 @@ class Gateway:
         if self._sign_in_watch is not None:
             await self._sign_in_watch.close()
         await self.connections.stop()
-        for grant in self._grants.values():
+        for grant in chain(self._grants.values(), *self._caller_grants.values()):
             await grant.close()
         self._timeouts.close()
         await self._housekeeping.stop()
@@ -528,8 +570,9 @@ class Gateway:
             views=self._views,
             pinning=Pinning(config.lock.mode, config.pins),
         )
-        for server in self._grants.keys() - config.servers.keys():
-            del self._grants[server]
+        for grants in (self._grants, self._caller_grants):
+            for server in grants.keys() - config.servers.keys():
+                del grants[server]
         self.server_logs.keep_only(config.servers)
         if config.cache != before.cache:
             for server in self.connections.servers:
@@ -585,6 +628,7 @@ class Gateway:
             inside=self._management if server is _OWN else None,
             capabilities=lambda: self._client_capabilities,
             grant=self._grant_of(server),
+            caller_grants=self._caller_grants.get(server.id),
         )
 
     def _trace_export(self) -> TraceExport | None:
@@ -602,11 +646,21 @@ class Gateway:
         )
 
     def _grant_of(self, server: ServerConfig) -> ServerGrant | None:
-        grant = server_grant(server, self._client, self._credentials, lambda secret: self._know([secret]))
+        """The grant of the session that all share; and where each caller has its own, the place of those."""
+        grant = server_grant(server, self._grant_maker)
         self._grants.pop(server.id, None)
+        self._caller_grants.pop(server.id, None)
         if grant is not None:
             self._grants[server.id] = grant
+            if server.is_per_caller:
+                self._caller_grants[server.id] = CallerGrants(server, self._grant_maker)
         return grant
+
+    def _base(self) -> str | None:
+        """Where browsers reach the gateway."""
+        if self.config.public_base is not None or not self.config.is_loopback:
+            return self.config.public_base
+        return self.address if self.address is not None and self.address.startswith("http") else None
 
     def _audit_log(self) -> AuditLog | None:
         settings = self.config.audit
@@ -649,10 +703,18 @@ class Gateway:
 
     def _know(self, secrets: Iterable[str]) -> None:
         """Mask these values from now on, in messages, log lines and captures, beside those known before."""
-        fresh = dict.fromkeys(secrets)
-        self._secrets = dict.fromkeys(list(self._secrets | fresh)[-_MAX_SECRETS:])
-        self._mask = self._log.mask = Mask(self._secrets)
-        self._taps.know(fresh)
+        fresh = dict.fromkeys(secret for secret in secrets if secret not in self._secrets)
+        if fresh:
+            self._secrets = dict.fromkeys(list(self._secrets | fresh)[-_MAX_SECRETS:])
+            self._mask = self._log.mask = Mask(self._secrets, self._tokens)
+            self._taps.know(fresh)
+
+    def _know_tokens(self, tokens: Iterable[str]) -> None:
+        """The same for tokens of sign-ins, which are many and become others each hour."""
+        words = [token for token in tokens if is_word(token)]
+        self._tokens.add(words)
+        self._taps.know_tokens(words)
+        self._know(token for token in tokens if token not in words)
 
     def _forget(self, subject: str) -> None:
         """Drop everything that is kept for a subject that may no longer call."""
@@ -660,4 +722,5 @@ class Gateway:
         self._pages.forget(subject)
         self._tasks.forget(subject)
         self.connections.forget(subject)
+        self._admission.subject_tokens.forget(subject)
         self._cache_stale(None)
