@@ -6,13 +6,12 @@ without a store, replicas open each other's seals and share nothing else. Must n
 
 from __future__ import annotations
 
-import base64
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from pactgate.config.model import Config
-from pactgate.config.sections.state import NEEDS_STORE, StateSection, read_key
+from pactgate.config.sections.state import NEEDS_STORE, read_key
 from pactgate.core.events import Emit
 from pactgate.inbound.hop import HOP_PATH, HopReceiver, HopSender
 from pactgate.inbound.hop_message import MAX_CLAIMS_BYTES, HopVerifier
@@ -20,8 +19,6 @@ from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits, max_connections
 from pactgate.policy.state_tokens import StateSigner
-from pactgate.state.credential_keys import GivenKeys
-from pactgate.state.credential_store import CredentialStore
 from pactgate.state.handoffs import Handoffs, MemoryHandoffs, SharedHandoffs
 from pactgate.state.leased_rates import LeasedRateStore
 from pactgate.state.memory_cache import MemoryCache
@@ -258,14 +255,3 @@ def _advertised(host: str, port: int) -> str:
     if colon and own_port.isdigit() and ("]" in name or ":" not in name):
         return host
     return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
-
-
-def shared_credentials(state: StateSection) -> CredentialStore:
-    """The credentials of sign-ins in the store of the replicas, sealed with a key of their own."""
-    from pactgate.state.shared_credentials import SharedRows  # only replicas pay for it
-
-    assert state.url is not None, "there is a store"
-    texts = [read_key(text) for text in (state.key, state.previous_key) if text is not None]
-    keys = SealingKeys(*(key for key in texts if key is not None)).keys("credentials")
-    given = ",".join(base64.b64encode(key).decode() for key in keys)
-    return CredentialStore(SharedRows(state.url, state.key_prefix), GivenKeys(given, "state.key"))

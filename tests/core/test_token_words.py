@@ -66,8 +66,9 @@ def test_the_oldest_is_forgotten_and_all_can_be(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_mask_has_them_beside_its_secrets() -> None:
-    known = TokenWords()
-    mask = Mask(["hunter22"], known)
-    known.add([TOKEN])
-    assert mask(f"hunter22 {TOKEN}") == "*** ***"
+    mask = Mask(["hunter22"])
+    mask.know_tokens([TOKEN, f"{TOKEN}+/="])
+    assert mask(f"hunter22 {TOKEN} {TOKEN}+/=") == "*** *** ***"
     assert TOKEN[:10] not in mask.start(f"{'x' * 90} {TOKEN}", 110), "one that was cut in two is not shown either"
+    mask.know_tokens(["another-8f14e45fceea167a"], instead=True)
+    assert mask(f"{TOKEN} another-8f14e45fceea167a") == f"{TOKEN} ***"

@@ -13,10 +13,11 @@ from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
-from pactgate.app import Gateway, credential_store
+from pactgate.app import Gateway
 from pactgate.cli.browser_sign_in import sign_in_by_browser
 from pactgate.config.model import Config
 from pactgate.config.server_settings import ServerConfig
+from pactgate.sign_ins import credential_store
 from tests.interop.identity_gateway import RealProvider, start_gateway, why_no_provider
 from tests.interop.processes import free_port
 from tests.interop.refreshing import Guarded, check_killed_with_the_answer, check_twelve_processes

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pactgate.app import Gateway, credential_store
+from pactgate.app import Gateway
 from pactgate.cli.browser_sign_in import sign_in_by_browser
 from pactgate.config.load import load
+from pactgate.sign_ins import credential_store
 from pactgate.upstreams.oauth.stored_grants import StoredGrants, all_grants
 from tests.support.eventually import eventually
 from tests.support.facing import META, initialize, message, modern, notification

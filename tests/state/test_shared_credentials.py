@@ -9,7 +9,7 @@ import pytest
 
 from pactgate.config.sections.state import StateSection
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.replicas import shared_credentials
+from pactgate.sign_ins import shared_credentials
 from pactgate.state import shared_credentials as module
 from pactgate.state.credential_keys import new_key
 from pactgate.state.credential_store import CredentialStore

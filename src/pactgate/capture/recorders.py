@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pactgate.config.sections.capture import Capture
 from pactgate.core.events import CaptureFailed, Emit, Event
 from pactgate.core.recording import ConnectionRecorder
+from pactgate.core.token_words import is_word
 
 if TYPE_CHECKING:
     from pactgate.capture.recorder import Recorder
@@ -57,12 +58,13 @@ class GatewayRecorders:
         """Mask these values in captures from now on."""
         fresh = tuple(secrets)
         self._secrets |= dict.fromkeys(fresh)
-        if self._recorder is not None:
+        if fresh and self._recorder is not None:
             self._recorder.must_put(self._recorder.redaction.know, fresh)
 
-    def know_tokens(self, tokens: Iterable[str]) -> None:
-        """Mask these tokens of sign-ins, which are words."""
-        fresh = tuple(tokens)
+    def know_tokens(self, tokens: Collection[str]) -> None:
+        """Mask these tokens of sign-ins."""
+        fresh = tuple(token for token in tokens if is_word(token))
+        self.know(token for token in tokens if not is_word(token))
         self._tokens.extend(fresh)
         if self._recorder is not None:
             self._recorder.must_put(self._recorder.redaction.know_tokens, fresh)

@@ -40,11 +40,13 @@ _DIALLED: Final = frozenset({"stdio", "http", "sse"})
 
 
 class _CallerSession:
-    __slots__ = ("found", "listing", "opening", "subject", "used_at")
+    __slots__ = ("found", "listing", "opened", "opening", "subject", "used_at")
 
     def __init__(self, subject: str, opening: asyncio.Task[Session], used_at: float) -> None:
         self.subject = subject
         self.opening = opening
+        self.opened: Session | None = None
+        """The session, once a call has had it."""
         self.used_at = used_at
         self.found: DiscoveredLists | None = None
         """What the server lists in this session; None until it is asked, and after it has announced a change."""
@@ -114,7 +116,7 @@ class CallerSessions:
     def find(self, caller: Caller) -> Session | None:
         """The session with a modern server that has the caller's own grant, if it is open: one for all its requests."""
         held = self._held.get(self._key(caller, {}, Era.MODERN))
-        session = None if held is None else held.session
+        session = None if held is None else held.opened
         if held is None or session is None or not session.peer.is_open:
             return None
         held.used_at = held.opening.get_loop().time()
@@ -154,7 +156,8 @@ class CallerSessions:
         failure = held.opening.exception()
         if not isinstance(failure, GatewayFailure):
             held.used_at = loop.time()
-            return held.opening.result()
+            held.opened = held.opening.result()
+            return held.opened
         self._drop(key, held)
         was_bridged = shared.identity.era is Era.MODERN and self._era_for(shared, caller, capabilities) is Era.LEGACY
         if was_bridged and failure.kind in _NO_SUCH_ERA:

@@ -32,7 +32,7 @@ def _with_store(function: Callable[..., int]) -> Callable[..., int]:
 
     @wraps(function)
     def run(*, config: str | None, **options: object) -> int:
-        from pactgate.app import credential_store
+        from pactgate.sign_ins import credential_store
 
         settings = load_config(find_config(config), only=(*SERVER_LISTS, "auth.resource", "state"))
         store = credential_store(settings)

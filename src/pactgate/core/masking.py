@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Raw
 
 from pactgate.core.api_key import MAX_TRACE_CHARS, TRACE
-from pactgate.core.token_words import MASKED, TokenWords
+from pactgate.core.token_words import MASKED, TokenWords, is_word
 from pactgate.protocol import messages
 
 MAX_DEPTH: Final = 32
@@ -29,6 +29,7 @@ MAX_ITEMS: Final = 10_000
 MAX_TEXT_CHARS: Final = 65_536
 MAX_RAW_BYTES: Final = 65_536
 """Of a masked value: what is shown of a failure is bounded below all of these."""
+_MAX_SECRETS: Final = 10_000
 _SHORTEST_SECRET: Final = 4
 """Masking shorter values would make everything unreadable and hide nothing."""
 _SHORTEST_ENCODED: Final = 8
@@ -52,16 +53,33 @@ _IN_HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&
 class Mask:
     """Replaces known secrets by value, wherever they stand in a text or in a JSON value, and however they are spelt there."""
 
-    def __init__(self, secrets: Iterable[str] = (), words: TokenWords | None = None) -> None:
-        """`words` are further secrets, which may become others later."""
-        self._words = TokenWords() if words is None else words
-        known = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets: dict[str, None] = {}
+        self._words = TokenWords()
+        self.know(secrets)
+
+    def know(self, secrets: Iterable[str]) -> None:
+        """Mask these too, from now on. Earlier ones stay: a server may still repeat one that a reload has replaced."""
+        self._secrets = dict.fromkeys(list(self._secrets | dict.fromkeys(secrets))[-_MAX_SECRETS:])
+        known = {secret for secret in self._secrets if len(secret) >= _SHORTEST_SECRET}
         known |= {
             line for secret in known if "\n" in secret for line in secret.splitlines() if len(line) >= _SHORTEST_LINE
         }
         spellings = {spelling for secret in known for spelling in spellings_of(secret)}
         self._pattern = pattern_of(spellings)
         self._longest = max(MAX_TRACE_CHARS, *map(len, spellings)) if spellings else MAX_TRACE_CHARS
+
+    def know_tokens(self, tokens: Collection[str], *, instead: bool = False) -> None:
+        """The same for tokens of sign-ins, which are many and become others each hour: at next to no cost, as far as they are words.
+
+        `instead` of those before.
+        """
+        if instead:
+            self._words.clear()
+        self._words.add(token for token in tokens if is_word(token))
+        others = [token for token in tokens if not is_word(token) and token not in self._secrets]
+        if others:
+            self.know(others)
 
     def __call__(self, text: str) -> str:
         return mask_tokens(self._words.mask(self._pattern.sub(MASKED, text)))

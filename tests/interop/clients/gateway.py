@@ -20,7 +20,7 @@ import mcp.types as mcp_types
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
-from pactgate.app import Gateway, credential_store
+from pactgate.app import Gateway
 from pactgate.catalog.discovery import discover
 from pactgate.cli.browser_sign_in import sign_in_by_browser
 from pactgate.config.model import Config
@@ -29,6 +29,7 @@ from pactgate.config.sections.sign_in import Exchange, SignIn
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.principal import Principal, PrincipalKind
+from pactgate.sign_ins import credential_store
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.oauth.grants import CallerGrants, GrantMaker

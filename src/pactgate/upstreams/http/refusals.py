@@ -12,7 +12,6 @@ from typing import Any, Final
 from pactgate.core.display import flat
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind, Verdict
 from pactgate.core.masking import Mask
-from pactgate.core.token_words import TokenWords, is_word
 from pactgate.upstreams.http.request_message import HttpTarget, UnsafeHeaderError, header_block, header_line
 from pactgate.upstreams.http.response import HttpResponse
 
@@ -54,19 +53,14 @@ class ConfiguredHeaders:
             raise _unusable(server, str(problem)) from problem
         parts = (part for value in headers.values() for part in (value, value.rpartition(" ")[2]))
         self._secrets = [part for part in (*parts, *also_secret) if len(part) >= _MIN_SECRET_CHARS]
-        self._words = TokenWords()
-        self.mask = Mask(self._secrets, self._words)
+        self.mask = Mask(self._secrets)
         """Masks configured header values, because a server may repeat them."""
 
     def sign_in(self, token: str) -> None:
         """Send this token from now on, instead of the one before; an empty one: none."""
         self.is_signed_in = bool(token)
         self.block = self._configured + (header_line("Authorization", f"Bearer {token}") if token else b"")
-        self._words.clear()
-        if is_word(token):
-            self._words.add([token])
-        elif token:
-            self.mask = Mask([*self._secrets, token], self._words)
+        self.mask.know_tokens([token] if token else [], instead=True)
 
     def quote(self, body: bytes) -> str:
         """The beginning of a response body for a message: one line, printable, configured header values masked."""

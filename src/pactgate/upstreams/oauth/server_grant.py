@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Final
 
@@ -33,7 +33,7 @@ _YOUNG_S: Final = 5.0
 _CLOSE_S: Final = 2.0
 _MAX_PRESENTED: Final = 2
 _MAX_WIDENED: Final = 3
-Know = Callable[[Iterable[str]], None]
+Know = Callable[[Collection[str]], None]
 """Is told secrets, to mask them."""
 Obtain = Callable[[tuple[str, ...], float], Awaitable[SignInGrant]]
 """Gets a grant with these scopes, at this time of the wall clock."""
