@@ -60,6 +60,12 @@ class Place:
         result = await self.post(modern("tools/call", name="vault__act", authorization=f"Bearer {token}"))
         return str(result["content"][0]["text"])
 
+    async def envelope(self, token: str) -> dict[str, Any]:
+        """What the gateway says of a call."""
+        result = await self.post(modern("tools/call", name="vault__act", authorization=f"Bearer {token}"))
+        found: dict[str, Any] = result["_meta"]["dev.pactgate/envelope"]
+        return found
+
     async def link(self, token: str) -> str:
         found = re.search(rf"{self.address}/connect/\S+", await self.call(token))
         assert found is not None
@@ -313,6 +319,19 @@ async def test_a_grant_that_was_revoked_gives_a_link_again_and_never_a_loop(
         assert len(server.refreshes) == 1
         await place.sign_in(ALICE, "Alice")
         assert await place.call(ALICE) == "done for Alice"
+
+
+async def test_a_call_that_was_sent_again_with_a_new_token_says_so_and_ran_once(
+    server: SignInServer, tmp_path: Path
+) -> None:
+    async with served(server, tmp_path) as place:
+        await place.sign_in(ALICE, "Alice")
+        assert "attempts" not in await place.envelope(ALICE)
+        server.expire_tokens()
+        age(place)
+        assert (await place.envelope(ALICE))["attempts"] == 2
+        assert "attempts" not in await place.envelope(ALICE)
+        assert server.acted == 3
 
 
 async def test_a_client_that_can_not_be_told_from_others_has_no_grant(server: SignInServer, tmp_path: Path) -> None:

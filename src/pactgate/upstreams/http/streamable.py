@@ -118,7 +118,8 @@ class HttpChannel:
             self._version_line = header_line("MCP-Protocol-Version", version)
         self._listen_when_ready()
 
-    async def send(self, frame: Outgoing) -> None:
+    async def send(self, frame: Outgoing) -> int | None:
+        attempts = None
         if self._receiver is None:
             raise connection_closed(self._target, Verdict.DID_NOT_RUN)
         if self._grant is not None and self._token is not self._grant.token:
@@ -138,7 +139,7 @@ class HttpChannel:
                 raise
         if response.status in _WANTS_SIGN_IN and self._grant is not None and await self._renew(self._grant, response):
             head = self._head(frame) if is_modern else self._post + self._session_line + self._version_line
-            response = await self._send_again(self._grant, head, frame)
+            response, attempts = await self._send_again(self._grant, head, frame), 2
         if response.status == 200 and frame.method == "initialize":
             self._begin_session(response)
         if frame.id is None:
@@ -147,6 +148,7 @@ class HttpChannel:
             await self._follow(frame.id, self._events(response.stream), can_resume=not is_modern)
         else:
             self._take_whole(frame.id, response)
+        return attempts
 
     async def _renew(self, grant: TokenSource, response: HttpResponse) -> bool:
         """After a 401 or 403: whether another token can be sent. Such a response proves that the request did not run."""
