@@ -46,7 +46,7 @@ DOTTED: Final = rf"(?<![\w-])[\w-]{{{_JWT_HEADER_CHARS},}}+(?:\.[\w-]*)+"
 `eyJ` in it, which takes minutes for 100 KB of them."""
 _DOTTED: Final = re.compile(DOTTED)
 _URL_SAFE: Final = str.maketrans("+/", "-_")
-_IN_HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+IN_HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 """As `html.escape` writes them. That module also has a table of 2,231 names, half a megabyte in each gateway."""
 
 
@@ -151,7 +151,7 @@ class _MaskedValue:
 
 def spellings_of(secret: str, *, in_base64: bool = True) -> set[str]:
     """The secret as it is written inside other formats: JSON, HTML, URLs, and base64 as in Basic credentials."""
-    found = {secret, secret.translate(_IN_HTML)}
+    found = {secret, secret.translate(IN_HTML)}
     for is_ascii in (True, False):
         escaped = json.dumps(secret, ensure_ascii=is_ascii)[1:-1]
         found |= {escaped, json.dumps(escaped)[1:-1]}  # JSON in a string of JSON

@@ -12,7 +12,6 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from html import escape
 from http.cookies import CookieError, SimpleCookie
 from typing import Final, Protocol
 from urllib.parse import parse_qsl
@@ -20,6 +19,7 @@ from urllib.parse import parse_qsl
 from pactgate.config.oauth_client import CALLBACK_PATH, CLIENT_NAME, DOCUMENT_PATH
 from pactgate.config.sections.oauth import Issuer
 from pactgate.core.failures import GatewayFailure
+from pactgate.core.masking import IN_HTML
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.console_sessions import check_page
 from pactgate.inbound.credential_checks import CredentialChecks
@@ -203,7 +203,7 @@ class ConnectPages:
             url = await self._person.begin(ticket.issuer, link, self._callback, browser)
             _send_to(exchange, url, cookie)
         else:
-            body = _FORM.format(caller=escape(ticket.shown), server=escape(ticket.server))
+            body = _FORM.format(caller=ticket.shown.translate(IN_HTML), server=ticket.server.translate(IN_HTML))
             _show(exchange, 200, f"Sign in to {ticket.server}", body)
 
     async def _take_token(self, link: str, exchange: HttpExchange) -> None:
@@ -280,12 +280,12 @@ def _members(encoded: str) -> dict[str, str]:
 
 
 def _say(exchange: HttpExchange, status: int, title: str, text: str, head: bytes = b"") -> None:
-    _show(exchange, status, title, f"<p>{escape(text)}</p>", head)
+    _show(exchange, status, title, f"<p>{text.translate(IN_HTML)}</p>", head)
 
 
 def _show(exchange: HttpExchange, status: int, title: str, body: str, head: bytes = b"") -> None:
     """`body` is HTML already, `title` is text."""
-    exchange.respond(status, _HEAD + head, _PAGE.format(title=escape(title), body=body).encode())
+    exchange.respond(status, _HEAD + head, _PAGE.format(title=title.translate(IN_HTML), body=body).encode())
 
 
 def _send_to(exchange: HttpExchange, url: str, cookie: bytes) -> None:
