@@ -11,7 +11,22 @@ from typing import Final
 
 from msgspec import Struct
 
-from bench.workloads import GATES, HIT, MIB, MISS, NOT_RECORDED, OVER_MCP, OVER_REST, RECORDED, RECORDING_US, START
+from bench.lab import Row
+from bench.workloads import (
+    GATES,
+    HIT,
+    MIB,
+    MISS,
+    NOBODY,
+    NOT_RECORDED,
+    OVER_MCP,
+    OVER_REST,
+    OWN,
+    RECORDED,
+    RECORDING_US,
+    SHARED,
+    START,
+)
 
 OURS: Final = "pactgate"
 
@@ -82,6 +97,14 @@ def _token_cost(figures: Figures) -> float | None:
     return None if with_token is None or without is None else with_token - without
 
 
+def _sign_in_cost(row: Row) -> Callable[[Figures], float | None]:
+    def cost(figures: Figures) -> float | None:
+        rows = figures.cpu_us.get("signed-in", {})
+        return rows[row.label] - rows[NOBODY.label] if {row.label, NOBODY.label} <= rows.keys() else None
+
+    return cost
+
+
 def _mib(value: float | None) -> float | None:
     return None if value is None else value / MIB
 
@@ -127,5 +150,7 @@ AIMS: Final = (
     Goal("mixed-32", "calls/s over FastMCP's best setting", 40.0, "x", _rate_over("fastmcp-shared"), is_at_least=True),
     Goal("mixed-32", "calls/s over FastMCP's default", 400.0, "x", _rate_over("fastmcp"), is_at_least=True),
     Goal("aspect-jwt", "a verified access token, more CPU per call", 1.5, "us", _token_cost),
+    Goal("signed-in", "a sign-in at the server for all clients, more CPU per call", 1.0, "us", _sign_in_cost(SHARED)),
+    Goal("signed-in", "one for each client, more CPU per call", 1.0, "us", _sign_in_cost(OWN)),
     Goal(START, "resident memory per further HTTP server", 0.2, "MiB", _further),
 )

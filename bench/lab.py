@@ -28,6 +28,7 @@ from msgspec import Struct
 
 from bench.load import Load, LoadError, measure
 from bench.peers.kinds import Peer, PeerOptions
+from bench.sign_ins import sign_in
 from bench.tokens import NO_TOKENS, Tokens
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
@@ -59,6 +60,8 @@ class Row(Struct, frozen=True):
     order: str = "both"
     """The member order of the server's responses: `python`, `typescript` or `both`."""
     tokens: Tokens = NO_TOKENS
+    who: str = ""
+    """Whose sign-in at its servers a gateway calls with: `shared`, or `user` for one of each client; empty: none."""
 
 
 class Target(Struct, frozen=True):
@@ -130,6 +133,8 @@ class Lab:
             config.with_suffix(".keys").write_bytes(row.tokens.key_file())
         elif row.tokens.count:
             settings["auth"] = row.tokens.settings()
+        if row.who:
+            sign_in(servers, row, str(config.with_suffix(".credentials")))
         config.write_text(json.dumps(settings))
         config.chmod(0o600)
         command = [*_gateway_command(), "serve", "--config", str(config), "--port", str(port)]
@@ -170,7 +175,7 @@ class Lab:
         self._await_call(target, process, era="legacy", start_s=_PEER_START_S)
         return target
 
-    def _servers(self, row: Row) -> tuple[str, dict[str, object]]:
+    def _servers(self, row: Row) -> tuple[str, dict[str, dict[str, object]]]:
         if row.transport == "stdio":
             arguments = _stdio_arguments(row)
             return "up", {"up": {"command": sys.executable, "args": arguments, "cwd": str(_ROOT)}}
@@ -178,8 +183,10 @@ class Lab:
         if row.transport == "rest":
             return "up", {"up": {"baseUrl": f"http://127.0.0.1:{port}", "endpoints": [_REST_ECHO]}}
         ids = [f"up{n:02d}" for n in range(row.upstreams)]
-        urls = {name: {"url": f"http://127.0.0.1:{port + n}/mcp"} for n, name in enumerate(ids)}
-        return ids[row.upstreams // 2], dict(urls)
+        urls: dict[str, dict[str, object]] = {
+            name: {"url": f"http://127.0.0.1:{port + n}/mcp"} for n, name in enumerate(ids)
+        }
+        return ids[row.upstreams // 2], urls
 
     def _upstream(self, row: Row) -> tuple[int, int]:
         """First port and process id of a server with the tools of this row, on at least as many ports."""

@@ -73,6 +73,10 @@ OVER_STDIO: Final = Row("pactgate", "pactgate", transport="stdio")
 OVER_MCP: Final = Row("an MCP server", "pactgate")
 OVER_REST: Final = Row("a REST endpoint", "pactgate", transport="rest")
 
+NOBODY: Final = Row("no sign-in", "pactgate", order="python", tokens=Tokens(CLIENTS))
+SHARED: Final = replace(NOBODY, label="a sign-in for all", who="shared")
+OWN: Final = replace(NOBODY, label="one for each client", who="user")
+
 IN_A_URL: Final = replace(MIXED, text_bytes=(1, 200), tools=1, is_prose=False)
 """Texts that can be part of a URL path, and the one tool that a REST endpoint provides."""
 
@@ -113,6 +117,13 @@ FURTHER: Final = (
         "mixed, without and with an audit log, 32 clients",
         (Row("no audit log", "pactgate"), Row("audit log", "pactgate", is_audited=True)),
         connections=CLIENTS,
+    ),
+    Workload(
+        "signed-in",
+        "fixed shape, sign-ins at the server, 32 clients",
+        (NOBODY, SHARED, OWN),
+        connections=CLIENTS,
+        shape=FIXED,
     ),
     Workload("flat", "mixed, few and many servers, 32 clients", (FEW, MANY), connections=CLIENTS),
 )

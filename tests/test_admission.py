@@ -12,6 +12,7 @@ from pactgate.config.model import Config
 from pactgate.config.sections.auth import ANONYMOUS, GENERATED, Auth, Token
 from pactgate.config.sections.listen import ListenSection
 from pactgate.inbound.auth import Guard
+from pactgate.inbound.subject_tokens import SubjectTokens
 from pactgate.upstreams.http.client import HttpClient
 
 TOKENS = Auth(tokens={"ops": Token(token="correct-horse-battery-staple")})
@@ -25,7 +26,7 @@ async def client() -> AsyncIterator[HttpClient]:
 
 
 def admission(config: Config, client: HttpClient) -> Admission:
-    return Admission(config, client, lambda event: None, on_keys=lambda: None)
+    return Admission(config, client, lambda event: None, SubjectTokens(), on_keys=lambda: None)
 
 
 def names(guard: Guard) -> set[str]:

@@ -21,6 +21,7 @@ from pactgate.inbound.auth import Guard, credentials_of
 from pactgate.inbound.console_sessions import ConsoleSessions
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.key_watch import KeyWatch
+from pactgate.inbound.subject_tokens import SubjectTokens
 from pactgate.inbound.unix_socket import local_user
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.documents import DocumentClient
@@ -34,9 +35,18 @@ _TOKEN_BYTES: Final = 32
 class Admission:
     """`generated_token` is made when the address can be reached from elsewhere and the configuration names no token."""
 
-    def __init__(self, config: Config, client: HttpClient, emit: Emit, *, on_keys: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        client: HttpClient,
+        emit: Emit,
+        subject_tokens: SubjectTokens,
+        *,
+        on_keys: Callable[[], None],
+    ) -> None:
         """`client` asks identity providers. `on_keys` is called when the keys are others: there may be several principals now."""
         self.generated_token: str | None = None
+        self._subject_tokens = subject_tokens
         self._config = config
         self._client = client
         self._emit = emit
@@ -76,7 +86,8 @@ class Admission:
     def apply(self, config: Config) -> None:
         """Follow another configuration, on what is open too."""
         before, self._config = self._config, config
-        if (config.auth, config.listen) != (before.auth, before.listen):
+        is_same = (config.auth, config.listen) == (before.auth, before.listen)
+        if not is_same or config.exchanged_issuers != before.exchanged_issuers:
             self._replace_guard()
 
     def check_again(self) -> None:
@@ -102,6 +113,7 @@ class Admission:
         """The guard of the configuration on the address the gateway listens on, whatever the configuration says of that now."""
         host, port = self._bound
         keys = self._keys if self._keys is not None and self._keys.has_file else None
+        self._subject_tokens.issuers = self._config.exchanged_issuers
         listen = replace(self._config.listen, host=host, port=OFF if port is None else port)
         config = replace(self._config, listen=listen, has_key_file=self._config.has_key_file or keys is not None)
         if config.auth.anonymous is not None:
@@ -120,6 +132,7 @@ class Admission:
             anonymous=self._is_anonymous,
             users=self._users,
             console=self._console,
+            tokens=self._subject_tokens,
         )
 
     def _tokens_of_issuers(self, config: Config) -> AccessTokens | None:

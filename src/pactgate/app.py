@@ -21,7 +21,6 @@ from pactgate.catalog.caller_sessions import CALLER_SESSION_POOL
 from pactgate.catalog.connections import Connections, ServerChanges
 from pactgate.catalog.definition_pins import Pinning
 from pactgate.catalog.discovery_report import DiscoveryReport
-from pactgate.catalog.sign_in_watch import SignInWatch
 from pactgate.catalog.surfaces import Surfaces, ViewSettings
 from pactgate.catalog.views import View
 from pactgate.config.load import load
@@ -59,7 +58,7 @@ from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
 from pactgate.replicas import replicas_of
-from pactgate.state.credential_store import KEY_VARIABLE, CredentialStore
+from pactgate.sign_ins import SignIns
 from pactgate.state.known_lists import KnownLists
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.telemetry.log import EventLogger
@@ -69,7 +68,6 @@ from pactgate.telemetry.snapshot import GatewaySnapshot, Gauge
 from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.pool import PoolLimits
-from pactgate.upstreams.oauth.server_grant import ServerGrant, server_grant
 from pactgate.upstreams.process.child_reaper import ChildReaper
 
 if TYPE_CHECKING:
@@ -96,13 +94,6 @@ def _ignore(event: Event) -> None:
 
 def _nothing() -> None:
     return
-
-
-def credential_store(config: Config) -> CredentialStore | None:
-    """Where the credentials of sign-ins are kept; None without a configuration file."""
-    if config.credential_file is None:
-        return None
-    return CredentialStore(config.credential_file, os.environ.get(KEY_VARIABLE))
 
 
 def build(config: Config, emit: Emit, *, owns_process: bool = False) -> Gateway:
@@ -162,8 +153,13 @@ class Gateway:
         self._waits_for_client = False
         self._client_capabilities: dict[str, Any] = {}
         self._private_client = HttpClient(CALLER_SESSION_POOL)
-        self._credentials = credential_store(config)
-        self._grants: dict[str, ServerGrant] = {}
+        self.sign_ins = SignIns(
+            lambda: self.config,
+            self._client,
+            self._replicas.handoffs(),
+            know=self._know_tokens,
+            address=lambda: self.http.address,
+        )
         self._child_reaper = ChildReaper(adopts=owns_process)
         self.configuration = LiveConfiguration(
             lambda: self.config,
@@ -198,9 +194,6 @@ class Gateway:
             known_lists=KnownLists(os.environ, config.file),
         )
         self.connections.on_catalog_changed = self._catalog_changed
-        self._sign_in_watch: SignInWatch | None = None
-        if self._credentials is not None:
-            self._sign_in_watch = SignInWatch(self._credentials.path, self._grants, self.connections)
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
         self.relay = NotificationRelay()
         subscriptions = Subscriptions(
@@ -232,6 +225,7 @@ class Gateway:
             input_s=lambda: self.policies.input_timeout_ms / 1000,
             replica=self._replicas.id,
             use_once=self._replicas.use_once,
+            sign_ins=self.sign_ins.bridge,
         )
         self._tasks = tasks = TaskOwners(owned_id=self._replicas.owned_id)
         self._timeouts = TimeoutQueue(FaultBarrier(self._emit))
@@ -287,8 +281,8 @@ class Gateway:
             listeners=self._listeners,
             recorders=self._taps,
             replicas=self._replicas,
+            sign_ins=self.sign_ins,
             client=self._client,
-            credentials=self._credentials,
             on_keys=partial(self._overload.share, True),
             on_token=lambda token: self._know([token]),
             on_gone=self._forget,
@@ -299,10 +293,7 @@ class Gateway:
         await self.open_audit()
         if self._traces is not None:
             self._traces.start()
-        if self._credentials is not None:
-            self._credentials.check()
-        if self._sign_in_watch is not None:
-            self._sign_in_watch.start()
+        await self.sign_ins.start(self.connections)
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
         await self._replicas.start()
         self._waits_for_client = not connects
@@ -358,11 +349,9 @@ class Gateway:
         await self.http.close()
         await self.configuration.close()
         await self.bridge.close()
-        if self._sign_in_watch is not None:
-            await self._sign_in_watch.close()
+        await self.sign_ins.end_watch()
         await self.connections.stop()
-        for grant in self._grants.values():
-            await grant.close()
+        await self.sign_ins.close()
         self._timeouts.close()
         await self._housekeeping.stop()
         self._pages.clear()
@@ -419,8 +408,7 @@ class Gateway:
             views=self._views,
             pinning=Pinning(config.lock.mode, config.pins),
         )
-        for server in self._grants.keys() - config.servers.keys():
-            del self._grants[server]
+        self.sign_ins.keep_only(config.servers)
         self.server_logs.keep_only(config.servers)
         if config.cache != before.cache:
             for server in self.connections.servers:
@@ -461,11 +449,12 @@ class Gateway:
             (
                 "pactgate_sign_ins_wanted",
                 "Servers that wait until somebody signs in.",
-                sum(grant.is_wanted for grant in self._grants.values()),
+                self.sign_ins.wanted_count,
             ),
         ]
 
     def _dialer(self, server: ServerConfig, info: dict[str, Any]) -> Dialer:
+        grant, caller_grants = self.sign_ins.grants_of(server)
         return Dialer(
             server,
             client=self._client,
@@ -479,7 +468,8 @@ class Gateway:
             output=self.server_logs,
             inside=self._management if server is _OWN else None,
             capabilities=lambda: self._client_capabilities,
-            grant=self._grant_of(server),
+            grant=grant,
+            caller_grants=caller_grants,
         )
 
     def _trace_export(self) -> TraceExport | None:
@@ -495,13 +485,6 @@ class Gateway:
             servers=lambda: self.config.servers,
             mask=self._mask,
         )
-
-    def _grant_of(self, server: ServerConfig) -> ServerGrant | None:
-        grant = server_grant(server, self._client, self._credentials, lambda secret: self._know([secret]))
-        self._grants.pop(server.id, None)
-        if grant is not None:
-            self._grants[server.id] = grant
-        return grant
 
     def _audit_log(self) -> AuditLog | None:
         settings = self.config.audit
@@ -546,10 +529,16 @@ class Gateway:
         self._mask.know(secrets)
         self._taps.know(secrets)
 
+    def _know_tokens(self, tokens: Collection[str]) -> None:
+        """The same for tokens of sign-ins."""
+        self._mask.know_tokens(tokens)
+        self._taps.know_tokens(tokens)
+
     def _forget(self, subject: str) -> None:
         """Drop everything that is kept for a subject that may no longer call."""
         self.bridge.forget(subject)
         self._pages.forget(subject)
         self._tasks.forget(subject)
         self.connections.forget(subject)
+        self.sign_ins.subject_tokens.forget(subject)
         self._cache_stale(None)

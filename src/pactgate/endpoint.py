@@ -29,13 +29,13 @@ from pactgate.inbound.server_limits import ServerLimits
 from pactgate.pipeline.kernel import Kernel
 from pactgate.policy.access import sees_everything
 from pactgate.replicas import Replicas
-from pactgate.state.credential_store import CredentialStore
+from pactgate.sign_ins import SignIns
 from pactgate.telemetry.server_logs import ServerLogs
 from pactgate.telemetry.snapshot import GatewaySnapshot
 from pactgate.upstreams.http.client import HttpClient
 
 if TYPE_CHECKING:
-    from pactgate.upstreams.oauth.browser_sign_in import SignIns
+    from pactgate.upstreams.oauth.browser_sign_in import BrowserSignIns
 
 
 class HttpEndpoint:
@@ -54,13 +54,13 @@ class HttpEndpoint:
         listeners: Listeners,
         recorders: GatewayRecorders,
         replicas: Replicas,
+        sign_ins: SignIns,
         client: HttpClient,
-        credentials: CredentialStore | None,
         on_keys: Callable[[], None],
         on_token: Callable[[str], None],
         on_gone: Callable[[str], None],
     ) -> None:
-        """`client` asks identity providers, `credentials` keeps sign-ins at servers. `on_token` is told the token that is made for a run,
+        """`client` asks identity providers. `on_token` is told the token that is made for a run,
         `on_gone` whose rights have ended."""
         self.address: str | None = None
         self._config = config
@@ -73,11 +73,11 @@ class HttpEndpoint:
         self._listeners = listeners
         self._recorders = recorders
         self._replicas = replicas
-        self._credentials = credentials
-        self._sign_ins: SignIns | None = None
+        self._browser_sign_ins: BrowserSignIns | None = None
+        self._sign_ins = sign_ins
         self._on_token = on_token
         self._on_gone = on_gone
-        self._admission = Admission(config, client, listeners.emit, on_keys=on_keys)
+        self._admission = Admission(config, client, listeners.emit, sign_ins.subject_tokens, on_keys=on_keys)
         self._console_sessions: ConsoleSessions | None = None
         self._frontend: HttpFrontend | None = None
         self._server: HttpServer | None = None
@@ -104,6 +104,7 @@ class HttpEndpoint:
             tap=self._recorders.http_callers(),
             new_id=self._replicas.new_id,
             console=console,
+            connect=self._sign_ins.pages,
         )
         await self._replicas.open(frontend)
         limits = ServerLimits(
@@ -164,8 +165,8 @@ class HttpEndpoint:
         """After the connections have ended."""
         if self._frontend is not None:
             self._frontend.close()
-        if self._sign_ins is not None:
-            await self._sign_ins.close()
+        if self._browser_sign_ins is not None:
+            await self._browser_sign_ins.close()
         await self._admission.close()
 
     def _console(self) -> Console:
@@ -199,14 +200,15 @@ class HttpEndpoint:
 
     async def _sign_in(self, server: str) -> str:
         """Begin the sign-in of a person at a server, in the browser of this machine. Raises GatewayFailure."""
-        from pactgate.upstreams.oauth.browser_sign_in import SignIns  # for the few who press the button
+        from pactgate.upstreams.oauth.browser_sign_in import BrowserSignIns  # for the few who press the button
 
-        if self._credentials is None or not self._config.is_loopback or server not in self._config.servers:
+        store = self._sign_ins.store
+        if store is None or not self._config.is_loopback or server not in self._config.servers:
             message = f"Sign in where the gateway runs: pactgate login {server}"
             raise GatewayFailure(Kind.UNKNOWN_SERVER, message, server=server)
-        if self._sign_ins is None:
-            self._sign_ins = SignIns(self._credentials, self._sign_in_failed)
-        return await self._sign_ins.begin(self._config.servers[server])
+        if self._browser_sign_ins is None:
+            self._browser_sign_ins = BrowserSignIns(store, self._sign_in_failed)
+        return await self._browser_sign_ins.begin(self._config.servers[server])
 
     def _sign_in_failed(self, server: str, reason: str) -> None:
         self._server_logs.wrote(server, [f"sign-in: {reason}".encode()])

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from pactgate.config.model import Config
-from pactgate.config.sections.state import NEEDS_STORE, StateSection, read_keys
+from pactgate.config.sections.state import NEEDS_STORE
 from pactgate.core.events import Emit
 from pactgate.inbound.hop import HOP_PATH, HopReceiver, HopSender
 from pactgate.inbound.hop_message import MAX_CLAIMS_BYTES, HopVerifier
@@ -20,6 +20,7 @@ from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits, max_connections
 from pactgate.pipeline.server_requests import UseOnce
 from pactgate.policy.state_tokens import StateSigner
+from pactgate.state.handoffs import Handoffs, MemoryHandoffs, SharedHandoffs
 from pactgate.state.leased_rates import LeasedRateStore
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.memory_rates import MemoryRateStore
@@ -27,7 +28,7 @@ from pactgate.state.owned_ids import OwnedIds, new_plain_id, new_replica_id
 from pactgate.state.ports import CacheStore, RateStore
 from pactgate.state.replica_cache import ReplicaCache
 from pactgate.state.replica_set import ReplicaSet
-from pactgate.state.sealing_keys import SealingKeys
+from pactgate.state.sealing_keys import keys_of
 from pactgate.state.shared_store import SharedStore
 from pactgate.state.single_use import SingleUse
 from pactgate.upstreams.http.hop_client import HopClient
@@ -56,6 +57,9 @@ class Replicas:
     def new_id(self) -> str:
         """An id of something that this gateway owns."""
         return new_plain_id()
+
+    def handoffs(self) -> Handoffs:
+        return MemoryHandoffs()
 
     @property
     def use_once(self) -> UseOnce | None:
@@ -97,7 +101,7 @@ class KeyedReplicas(Replicas):
 
     def __init__(self, config: Config) -> None:
         self.id = new_replica_id()
-        self.keys = sealing_keys(config.state)
+        self.keys = keys_of(config.state)
 
     def signer(self, purpose: str) -> StateSigner:
         return StateSigner(time.time, self.keys.keys(purpose), _CLOCK_SLACK_S)
@@ -153,6 +157,9 @@ class StoredReplicas(KeyedReplicas):
 
     def new_id(self) -> str:
         return self._ids.new()
+
+    def handoffs(self) -> Handoffs:
+        return SharedHandoffs(self._store, self.keys)
 
     @property
     def use_once(self) -> UseOnce | None:
@@ -246,11 +253,6 @@ def replicas_of(config: Config, emit: Emit, on_look_again: Callable[[], None]) -
     if config.state.url is not None:
         return StoredReplicas(config, emit, on_look_again)
     return Replicas() if config.state.key is None else KeyedReplicas(config)
-
-
-def sealing_keys(state: StateSection) -> SealingKeys:
-    """The current key, and those before it."""
-    return SealingKeys(*read_keys(state.key or ""), *read_keys(state.previous_key or ""))
 
 
 def _advertised(host: str, port: int) -> str:

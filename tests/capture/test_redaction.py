@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pactgate.capture.redaction import MASKED, Redaction, block_identity, header_values, secrets_of
+from pactgate.capture.redaction import Redaction, block_identity, header_values, secrets_of
 from pactgate.core.recording import Headers
+from pactgate.core.token_words import MASKED
 
 
 def shown(redaction: Redaction, headers: Headers) -> dict[str, list[str]]:

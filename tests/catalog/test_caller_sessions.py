@@ -13,6 +13,7 @@ from pactgate.catalog import caller_sessions
 from pactgate.catalog.caller_sessions import CallerSessions
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.principal import Principal
 from pactgate.core.values import Caller
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from pactgate.upstreams.dialer import Session
@@ -43,7 +44,7 @@ class Dialer:
         self.may_open = asyncio.Event()
         self.may_open.set()
 
-    async def dial_for(self, like: Session, capabilities: Mapping[str, Any]) -> Session:
+    async def dial_for(self, principal: Principal, like: Session, capabilities: Mapping[str, Any], era: Era) -> Session:
         await self.may_open.wait()
         if self.failure is not None:
             raise self.failure

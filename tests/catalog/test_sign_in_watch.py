@@ -1,12 +1,12 @@
-"""A change of the file of credentials is felt within a second or two; no change costs nothing."""
+"""A change of the store of credentials is felt within a second or two; no change costs nothing."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import cast
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.sign_in_watch import SignInWatch
+from pactgate.state.credential_store import CredentialStore
 from pactgate.upstreams.oauth.server_grant import ServerGrant
 from tests.support.eventually import eventually
 
@@ -23,17 +23,33 @@ class Grant:
         self.reads += 1
 
 
-async def test_grants_are_read_again_when_the_file_changes_and_not_before(tmp_path: Path) -> None:
-    path, grant = tmp_path / "pactgate.credentials", Grant()
-    grants = {"vault": cast("ServerGrant", grant)}
-    watch = SignInWatch(str(path), grants, cast("Connections", None))
+class Store:
+    """A store that somebody else changes."""
+
+    def __init__(self) -> None:
+        self.changes = 0
+        self.looks = 0
+
+    def state(self) -> int:
+        self.looks += 1
+        return self.changes
+
+
+async def test_grants_are_read_again_when_the_store_changes_and_not_before() -> None:
+    store, shared, callers = Store(), Grant(), Grant()
+    grants = {"vault": cast("ServerGrant", shared)}
+    watch = SignInWatch(
+        cast("CredentialStore", store),
+        grants,
+        cast("Connections", None),
+        lambda: [cast("ServerGrant", callers)],
+    )
     watch.start()
     try:
-        path.write_bytes(b"1")
-        await eventually(lambda: grant.reads)
-        seen = grant.reads
-        path.write_bytes(b"22")
-        await eventually(lambda: grant.reads > seen)
+        await eventually(lambda: store.looks == 2)
+        assert shared.reads == 0
+        store.changes += 1
+        await eventually(lambda: shared.reads)
     finally:
         await watch.close()
-    assert grant.reads == 2
+    assert (shared.reads, callers.reads) == (1, 1)

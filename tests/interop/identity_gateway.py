@@ -65,6 +65,7 @@ class CallAnswer(NamedTuple):
     status: int
     challenge: str
     """`WWW-Authenticate`, if there is one."""
+    text: str
 
 
 def call(port: int, tool: str, token: str, path: str = "/mcp") -> CallAnswer:
@@ -83,7 +84,7 @@ def call(port: int, tool: str, token: str, path: str = "/mcp") -> CallAnswer:
     }
     try:
         with urlopen(Request(f"http://127.0.0.1:{port}{path}", body, headers), timeout=15) as answer:
-            return CallAnswer(answer.status, "")
+            return CallAnswer(answer.status, "", answer.read().decode())
     except HTTPError as refusal:
         with refusal:
-            return CallAnswer(refusal.code, refusal.headers.get("WWW-Authenticate", ""))
+            return CallAnswer(refusal.code, refusal.headers.get("WWW-Authenticate", ""), refusal.read().decode())

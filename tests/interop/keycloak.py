@@ -16,6 +16,7 @@ from tests.interop.processes import TOOLS, free_port
 FOLDER = TOOLS / "keycloak"
 CALLBACK = "http://127.0.0.1:9/callback"
 PASSWORD = "of-alice"
+FRONT_SECRET = "of-the-front-gateway"
 ADMIN = ("admin", "of-the-admin")
 SCOPES = ("mcp:read", "mcp:write", "mcp:run")
 START_S = 420
@@ -32,7 +33,9 @@ def why_no_keycloak() -> str | None:
 class Keycloak:
     """One server in development mode, with its data in memory."""
 
-    def __init__(self, folder: Path, resource: str) -> None:
+    def __init__(self, folder: Path, resource: str, front: int) -> None:
+        """`front` is the port of a gateway that signs in to servers; `pactgate login` takes the port after it."""
+        self._front = front
         self._folder = folder
         self._resource = resource
         self._process: subprocess.Popen[bytes] | None = None
@@ -43,7 +46,7 @@ class Keycloak:
         realms = FOLDER / "data" / "import"
         realms.mkdir(parents=True, exist_ok=True)
         for name in ("work", "other"):
-            (realms / f"{name}-realm.json").write_text(json.dumps(realm(name, self._resource)))
+            (realms / f"{name}-realm.json").write_text(json.dumps(realm(name, self._resource, self._front)))
         java = next((home for home in _JAVA_HOMES if os.path.isdir(home)), None)
         environ = {
             **os.environ,
@@ -97,6 +100,10 @@ class Keycloak:
             realm, grant_type="password", client_id=client, username="alice", password=PASSWORD, scope=scope
         )
 
+    def revoke(self, token: str, client: str, realm: str = "work") -> None:
+        form = urlencode({"token": token, "client_id": client}).encode()
+        urlopen(Request(f"{self.issuer(realm)}/protocol/openid-connect/revoke", form), timeout=20).close()
+
     def rotate(self) -> None:
         """A new key pair that counts more than the one before."""
         user, password = ADMIN
@@ -113,8 +120,11 @@ class Keycloak:
         urlopen(request, timeout=20).close()
 
 
-def realm(name: str, resource: str) -> dict[str, Any]:
-    """A realm whose clients get tokens for this gateway, but for one, and one whose tokens last two seconds."""
+def realm(name: str, resource: str, front: int) -> dict[str, Any]:
+    """A realm whose clients get tokens for this gateway, but for one, and one whose tokens last two seconds. Refresh tokens rotate.
+
+    `upstream` and `front` are what a gateway is that signs in to a server: with a person, and by itself or for the token of a caller.
+    """
     audience = {"included.custom.audience": resource, "access.token.claim": "true"}
     groups = {"claim.name": "groups", "full.path": "false", "access.token.claim": "true"}
     mappers = [
@@ -125,8 +135,16 @@ def realm(name: str, resource: str) -> dict[str, Any]:
     elsewhere = _mapper(
         "audience", "oidc-audience-mapper", {**audience, "included.custom.audience": "https://other.example"}
     )
+    for_front = _mapper(
+        "front", "oidc-audience-mapper", {"included.client.audience": "front", "access.token.claim": "true"}
+    )
+    base = f"http://127.0.0.1:{front}"
+    answers = [f"{base}/connect/callback", f"http://127.0.0.1:{front + 1}/callback"]
+    confidential = {"publicClient": False, "secret": FRONT_SECRET, "serviceAccountsEnabled": True}
     return {
         "realm": name,
+        "revokeRefreshToken": True,
+        "refreshTokenMaxReuse": 0,
         "enabled": True,
         "sslRequired": "none",
         "clientScopes": [
@@ -134,7 +152,13 @@ def realm(name: str, resource: str) -> dict[str, Any]:
             for scope in SCOPES
         ],
         "clients": [
-            _client("desk", for_gateway),
+            _client("desk", [*for_gateway, for_front]),
+            {**_client("upstream", for_gateway), "redirectUris": answers},
+            {
+                **_client("front", for_gateway, {"standard.token.exchange.enabled": "true"}),
+                **confidential,
+                "redirectUris": answers,
+            },
             _client("elsewhere", [*mappers, elsewhere]),
             _client("brief", for_gateway, {"access.token.lifespan": "2"}),
         ],
@@ -148,6 +172,7 @@ def realm(name: str, resource: str) -> dict[str, Any]:
                 "firstName": "Alice",
                 "lastName": "Liddell",
                 "groups": ["/finance"],
+                "realmRoles": ["offline_access"],
                 "credentials": [{"type": "password", "value": PASSWORD, "temporary": False}],
             }
         ],
@@ -162,7 +187,7 @@ def _client(name: str, mappers: list[dict[str, Any]], attributes: dict[str, str]
         "directAccessGrantsEnabled": True,
         "redirectUris": [CALLBACK],
         "attributes": {"pkce.code.challenge.method": "S256", **(attributes or {})},
-        "optionalClientScopes": list(SCOPES),
+        "optionalClientScopes": [*SCOPES, "offline_access"],
         "protocolMappers": mappers,
     }
 

@@ -28,7 +28,10 @@ MODERN_SIGN_INS = (
     *("auth/iss-supported", "auth/iss-not-advertised", "auth/iss-supported-missing"),
     *("auth/iss-wrong-issuer", "auth/iss-unexpected", "auth/iss-normalized"),
 )
-EXTENSIONS = ("auth/client-credentials-basic", "auth/2025-03-26-oauth-metadata-backcompat")
+EXTENSIONS = (
+    *("auth/client-credentials-basic", "auth/client-credentials-jwt", "auth/enterprise-managed-authorization"),
+    *("auth/wif-jwt-bearer", "auth/2025-03-26-oauth-metadata-backcompat"),
+)
 """Of the scenarios without a score, those that pass."""
 CLIENT_SCENARIOS = {
     "2025-11-25": (

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import json
+import re
 import secrets
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -20,9 +24,14 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
+from pactgate.config.sections.sign_in import SignIn
+from pactgate.upstreams.oauth.browser_sign_in import sign_in_by_browser
+from pactgate.upstreams.oauth.client import OAuthClient
+from pactgate.upstreams.oauth.sign_in import SignInGrant
 from tests.interop.identity_gateway import IDENTITY_FOLDER, CallAnswer, call, start_gateway
-from tests.interop.keycloak import CALLBACK, PASSWORD, START_S, Keycloak, why_no_keycloak
-from tests.interop.processes import HERE, NODE, Program, free_port
+from tests.interop.keycloak import CALLBACK, FRONT_SECRET, PASSWORD, START_S, Keycloak, why_no_keycloak
+from tests.interop.processes import GATEWAY, HERE, NODE, Program, free_port, listens
+from tests.interop.refreshing import Guarded, check_killed_with_the_answer, check_twelve_processes
 
 pytestmark = [
     pytest.mark.keycloak,
@@ -39,7 +48,9 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
         self.resource = f"http://127.0.0.1:{self.port}/mcp"
-        self.keycloak = Keycloak(folder, self.resource)
+        self.folder = folder
+        self.front = free_port()
+        self.keycloak = Keycloak(folder, self.resource, self.front)
         self.audit = folder / "audit.jsonl"
         self.keycloak.start()
         try:
@@ -73,10 +84,7 @@ class Place:
         facts = {"client_id": "desk", "redirect_uri": CALLBACK, "scope": f"openid {scope}", "resource": self.resource}
         asked = {**facts, "response_type": "code", "code_challenge": challenge, "code_challenge_method": "S256"}
         url = f"{self.keycloak.issuer()}/protocol/openid-connect/auth?{urlencode({**asked, 'state': 'x'})}"
-        words = [NODE, HERE / "clients" / "browser_login.mjs", IDENTITY_FOLDER, url, CALLBACK, "alice", PASSWORD]
-        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr[-3000:]
-        back = parse_qs(urlsplit(done.stdout.strip()).query)
+        back = parse_qs(urlsplit(browse(url, CALLBACK)).query)
         assert back["state"] == ["x"]
         return self.keycloak.tokens(
             grant_type="authorization_code",
@@ -85,6 +93,14 @@ class Place:
             code=back["code"][0],
             code_verifier=verifier,
         )
+
+
+def browse(url: str, callback: str, *more: str | Path) -> str:
+    """Alice logs in at a real browser. The last URL it goes to."""
+    words = [NODE, HERE / "clients" / "browser_login.mjs", IDENTITY_FOLDER, url, callback, "alice", PASSWORD, *more]
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.strip()
 
 
 def wait_for(condition: Callable[[], bool], seconds: float, said: Callable[[], str]) -> None:
@@ -164,6 +180,99 @@ def test_a_token_that_has_expired_is_refused(place: Place) -> None:
     token = place.keycloak.by_password("brief")["access_token"]
     assert place.call("look", token).status == 200
     wait_for(lambda: place.call("look", token).status == 401, 15, lambda: "the token does not expire")
+
+
+def test_the_gateway_signs_in_to_a_server_of_keycloak_and_renews_once_whatever_happens(place: Place) -> None:
+    guarded = Guarded(place.resource, place.folder / "own.credentials", SignIn(type="oauth", **upstream(place)))
+    port = place.front + 1
+    pages: list[Future[str]] = []
+    with ThreadPoolExecutor(1) as pool:
+
+        def show(url: str) -> None:
+            pages.append(pool.submit(browse, url, f"http://127.0.0.1:{port}/callback"))
+
+        grant = asyncio.run(sign_in_by_browser(guarded.config, guarded.store, show, port=port))
+    assert grant.refresh_token
+    assert place.call("look", grant.access_token).status == 200
+    check_twelve_processes(guarded)
+    check_killed_with_the_answer(guarded)
+
+
+def test_a_sign_in_that_was_revoked_in_keycloak_asks_for_another(place: Place) -> None:
+    tokens = place.keycloak.by_password("upstream")
+    given = SignInGrant(
+        resource=place.resource,
+        client=OAuthClient(place.keycloak.issuer(), "upstream"),
+        token_endpoint=f"{place.keycloak.issuer()}/protocol/openid-connect/token",
+        access_token=tokens["access_token"],
+        refresh_token=tokens["refresh_token"],
+        signed_in_at=time.time() - 60,
+    )
+    guarded = Guarded(place.resource, place.folder / "own.credentials", SignIn(type="oauth", **upstream(place)))
+    guarded.grants.write(given)
+    place.keycloak.revoke(tokens["refresh_token"], "upstream")
+    assert guarded.refresh() == "authorization_required"
+    assert guarded.kept().grant.refresh_token == ""
+
+
+def upstream(place: Place) -> dict[str, Any]:
+    return {"issuer": place.keycloak.issuer(), "client_id": "upstream", "scopes": ("mcp:read",)}
+
+
+def front(place: Place, auth: dict[str, Any]) -> dict[str, Any]:
+    """A gateway whose callers have tokens of Keycloak, in front of a server that wants tokens of Keycloak."""
+    own = {"clientId": "front", "clientSecret": FRONT_SECRET}
+    issuer = {"issuer": place.keycloak.issuer(), "audiences": [place.resource], "quirks": "keycloak", "login": own}
+    server = {
+        "url": place.resource,
+        "auth": {"type": "oauth", "scopes": ["mcp:read"], "lists": "service", **own, **auth},
+    }
+    return {
+        "mcpServers": {"guarded": server},
+        "categories": {"guarded.*": "query"},
+        "auth": {"resource": f"http://127.0.0.1:{place.front}/mcp", "issuers": [issuer]},
+    }
+
+
+@contextmanager
+def fronting(place: Place, auth: dict[str, Any]) -> Iterator[None]:
+    file = place.folder / "front.json"
+    file.write_text(json.dumps(front(place, auth)))
+    file.chmod(0o600)
+    words: list[str | Path] = [*GATEWAY, "serve", "--config", file, "--port", str(place.front)]
+    program = Program(words, place.folder / "front.log")
+    try:
+        program.wait_until(lambda: listens(place.front), "the gateway in front listens")
+        yield
+    finally:
+        program.stop()
+
+
+def test_keycloak_exchanges_the_token_of_a_caller_for_one_for_the_server(place: Place) -> None:
+    with fronting(place, {"who": "exchange", "exchange": {"issuer": place.keycloak.issuer()}}):
+        token = place.keycloak.by_password()["access_token"]
+        answer = call(place.front, "files__look", token, "/mcp/guarded")
+        assert answer.status == 200, answer
+        assert "isError" not in answer.text, answer.text
+        text = (place.folder / "gateway.log").read_text() + (place.folder / "front.log").read_text()
+        assert token.split(".")[2] not in text
+
+
+def test_alice_shows_who_she_is_at_keycloak_and_signs_in_to_the_server_in_one_browser(place: Place) -> None:
+    with fronting(place, {"who": "user", "issuer": place.keycloak.issuer()}):
+        token = place.keycloak.by_password()["access_token"]
+        found = re.search(
+            r"http://127\.0\.0\.1:\d+/connect/[\w-]+", call(place.front, "files__look", token, "/mcp/guarded").text
+        )
+        assert found is not None
+        browse(
+            found[0],
+            f"http://127.0.0.1:{place.front}/connect/callback",
+            "You are signed in",
+            place.folder / "connected.png",
+        )
+        answer = call(place.front, "files__look", token, "/mcp/guarded")
+        assert "isError" not in answer.text, answer.text
 
 
 def test_with_new_keys_it_works_and_without_the_provider_known_tokens_go_on(place: Place) -> None:

@@ -1,30 +1,26 @@
 """The gateway signs in to a server that a real authorization server (oidc-provider) guards: another gateway.
 
-It registers, gets a grant of a person, uses it, and renews it with a refresh token that rotates.
+It registers, gets a grant of a person, uses it, and renews it with a refresh token that rotates: once, whatever happens.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from http.cookiejar import CookieJar
 from pathlib import Path
 from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
-from msgspec.structs import replace
 
-from pactgate.app import Gateway, credential_store
+from pactgate.app import Gateway
 from pactgate.config.model import Config
 from pactgate.config.server_settings import ServerConfig
-from pactgate.core.failures import GatewayFailure
-from pactgate.upstreams.http.client import HttpClient
+from pactgate.sign_ins import credential_store
 from pactgate.upstreams.oauth.browser_sign_in import sign_in_by_browser
-from pactgate.upstreams.oauth.server_grant import server_grant
-from pactgate.upstreams.oauth.stored_grants import StoredGrants
 from tests.interop.identity_gateway import RealProvider, start_gateway, why_no_provider
 from tests.interop.processes import free_port
+from tests.interop.refreshing import Guarded, check_killed_with_the_answer, check_twelve_processes
 from tests.support.eventually import eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.skipif(why_no_provider() is not None, reason=str(why_no_provider()))]
@@ -72,18 +68,6 @@ async def test_the_whole_way_with_a_real_authorization_server(url: str, tmp_path
         await eventually(lambda: gateway.connections.servers["guarded"].lists.found.tools)
         answer = await gateway.invoke("guarded__files__look")
         assert answer["success"], answer
-    grants = StoredGrants(store, "guarded", url)
-    grants.write(replace(grant, signed_in_at=time.time() - 60))
-    client = HttpClient()
-    renewed = server_grant(server, client, store, lambda _: None)
-    assert renewed is not None
-    await renewed.prepare()
-    await renewed.renew(grant.access_token)
-    kept = grants.read()
-    assert kept is not None
-    assert renewed.token == kept.grant.access_token != grant.access_token
-    assert kept.grant.refresh_token != grant.refresh_token, "this provider rotates"
-    grants.write(replace(kept.grant, refresh_token=grant.refresh_token, refreshed_at=time.time() - 60))
-    with pytest.raises(GatewayFailure, match="Run `pactgate login guarded`"):
-        await renewed.renew(renewed.token)  # a rotated token: the provider ends the family
-    await client.close()
+    guarded = Guarded(url, tmp_path / "own.credentials")
+    await asyncio.to_thread(check_twelve_processes, guarded)
+    await asyncio.to_thread(check_killed_with_the_answer, guarded)

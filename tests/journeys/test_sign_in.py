@@ -40,6 +40,12 @@ def config(server: SignInServer, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def config_with_auth(server: SignInServer, config: Path) -> Path:
+    config.write_text(json.dumps({"mcpServers": {"vault": {"url": server.url, "auth": {"type": "oauth"}}}}))
+    return config
+
+
 def run(config: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [*COMMAND, *words, "--config", str(config)]
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
@@ -111,8 +117,8 @@ async def test_a_token_that_ends_between_two_calls_is_renewed_and_each_call_runs
 
 def shift_age(config: Path) -> None:
     """Make the kept token a minute older than it is."""
-    store = CredentialStore(str(config.with_suffix(".credentials")))
-    for name, stored in all_grants(store):
+    store = CredentialStore.in_file(str(config.with_suffix(".credentials")))
+    for name, _, stored in all_grants(store):
         older = replace(stored.grant, signed_in_at=stored.grant.signed_in_at - 60)
         StoredGrants(store, name, stored.grant.resource).write(older)
 
@@ -133,7 +139,30 @@ async def test_a_grant_that_was_revoked_ends_in_a_sign_in_and_never_in_a_loop(
             assert told.failure["verdict"] == "did_not_run"
             assert "Run `pactgate login vault`" in told.failure["message"]
         assert len(server.refreshes) == 1
+        await gateway.discover(force_refresh=True)
         assert has_tools(gateway), "its tools stay in the list"
+        assert "the sign-in has ended" in str(gateway.connections.missing())
+        log_in(config)
+        await eventually(partial(call, gateway))
+
+
+async def test_the_tools_of_a_sign_in_that_has_ended_are_listed_after_a_restart(
+    server: SignInServer, config_with_auth: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = config_with_auth
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    log_in(config)
+    async with Gateway.open(config) as gateway:
+        await gateway.discover()
+        assert has_tools(gateway)
+    server.expire_tokens()
+    server.refresh_tokens.clear()
+    shift_age(config)
+    async with Gateway.open(config) as gateway:
+        await gateway.discover()
+        assert has_tools(gateway)
+        assert "the sign-in has ended. Run `pactgate login vault`" in str(gateway.connections.missing())
+        assert not await call(gateway)
         log_in(config)
         await eventually(partial(call, gateway))
 

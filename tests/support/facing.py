@@ -19,7 +19,7 @@ from pactgate.inbound.connection import Admit, Handle
 from pactgate.inbound.console import Console
 from pactgate.inbound.credentials import Credential
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
-from pactgate.inbound.http_frontend import HttpFrontend
+from pactgate.inbound.http_frontend import HttpFrontend, MakeConnectPages
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN
@@ -133,6 +133,7 @@ async def serving(
     stories: CallTraces | None = None,
     reach: Reach | None = None,
     console: Console | None = None,
+    connect: MakeConnectPages | None = None,
 ) -> AsyncIterator[Served]:
     events: list[Event] = []
     kernel = FakeKernel(events.append)
@@ -149,6 +150,7 @@ async def serving(
         sessions=sessions,
         clock=clock,
         console=console,
+        connect=connect,
     )
     server = HttpServer(frontend.handle, limits or ServerLimits(), events.append, frontend.admit)
     frontend.exchanges = server.exchanges

@@ -7,12 +7,15 @@ import hashlib
 import json
 import secrets
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.cookiejar import CookieJar
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.error import HTTPError
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
-from urllib.request import urlopen
+from urllib.request import BaseHandler, HTTPCookieProcessor, HTTPRedirectHandler, Request, build_opener
 
 TOOL = {"name": "act", "description": "Acts.", "inputSchema": {"type": "object", "properties": {}}}
 _INFO = {"io.modelcontextprotocol/serverInfo": {"name": "vault", "version": "1"}}
@@ -35,11 +38,22 @@ class SignInServer:
         self.acted = 0
         self.refused = 0
         self.needed_scope = "act"
+        self.people: dict[str, str] = {}
+        """Whose each token is, refresh tokens and assertions as well: the header `X-Person` of a browser says who it is."""
+        self.seen_tokens: set[str] = set()
+        """Every token that was sent to the server."""
+        self.callers: list[str] = []
+        """Whose tokens the calls of tools had."""
+        self.id_claims: dict[str, Any] = {}
+        """Claims of ID tokens that are other than they should be."""
+        self.lists_for_nobody = False
+        """Whether only calls want a token."""
         self.lifetime_s: int | None = 3600
         self.acts_before_it_refuses = False
         self.hold = threading.Event()
         """Set: refreshes are answered. Cleared: they wait after the token was rotated."""
         self.hold.set()
+        self.more_metadata: dict[str, Any] = {}
         self.documents: dict[str, tuple[int, dict[str, str], bytes]] = {}
         """What is answered instead, by path."""
         self.lock = threading.Lock()
@@ -53,6 +67,7 @@ class SignInServer:
             "code_challenge_methods_supported": ["S256"],
             "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
             "authorization_response_iss_parameter_supported": True,
+            **self.more_metadata,
         }
 
     def resource(self) -> dict[str, Any]:
@@ -61,10 +76,14 @@ class SignInServer:
     def expire_tokens(self) -> None:
         self.tokens.clear()
 
-    def give(self, scopes: set[str]) -> dict[str, Any]:
+    def end_tokens_of(self, person: str) -> None:
+        self.tokens = {token: scopes for token, scopes in self.tokens.items() if self.people[token] != person}
+
+    def give(self, scopes: set[str], person: str = "") -> dict[str, Any]:
         access, refresh = f"access-{secrets.token_hex(8)}", f"refresh-{secrets.token_hex(8)}"
         self.tokens[access] = scopes
         self.refresh_tokens[refresh] = True
+        self.people[access] = self.people[refresh] = person
         given = {"access_token": access, "token_type": "Bearer", "refresh_token": refresh, "scope": " ".join(scopes)}
         return given if self.lifetime_s is None else {**given, "expires_in": self.lifetime_s}
 
@@ -76,8 +95,17 @@ class SignInServer:
             asked = self.codes.pop(form["code"])
             digest = hashlib.sha256(form["code_verifier"].encode()).digest()
             assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == asked["code_challenge"]
+            if asked.get("scope") == "openid":
+                return 200, {"access_token": "x", "token_type": "Bearer", "id_token": self.id_token(asked)}
             assert form["resource"] == asked["resource"] == self.url
-            return 200, self.give(set(asked.get("scope", "act").split()))
+            return 200, self.give(set(asked.get("scope", "act").split()), asked["person"])
+        if form["grant_type"].endswith("token-exchange"):
+            return self.exchange(form)
+        if form["grant_type"].endswith("jwt-bearer"):
+            return 200, {
+                **self.give({"act"}, self.people.get(form["assertion"], form["assertion"])),
+                "refresh_token": "",
+            }
         old = form["refresh_token"]
         self.refreshes.append(old)
         if not self.refresh_tokens.get(old):
@@ -85,11 +113,33 @@ class SignInServer:
             self.tokens.clear()
             return 400, {"error": "invalid_grant"}
         self.refresh_tokens[old] = False
-        return 200, self.give({self.needed_scope})
+        return 200, self.give({self.needed_scope}, self.people[old])
+
+    def id_token(self, asked: dict[str, str]) -> str:
+        claims = {
+            "iss": self.origin,
+            "aud": asked["client_id"],
+            "sub": asked["person"],
+            "nonce": asked["nonce"],
+            "exp": time.time() + 60,
+        }
+        parts = (json.dumps(one).encode() for one in ({"alg": "RS256"}, {**claims, **self.id_claims}))
+        return ".".join([*(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts), "signature"])
+
+    def exchange(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        """A token, or an assertion, for whom the token of a caller is about."""
+        claims = form["subject_token"].split(".")[1]
+        person = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["sub"]
+        if not form.get("requested_token_type", "").endswith("id-jag"):
+            return 200, {**self.give({"act"}, person), "refresh_token": ""}
+        assertion = f"assertion-{secrets.token_hex(8)}"
+        self.people[assertion] = person
+        return 200, {"access_token": assertion, "issued_token_type": form["requested_token_type"], "token_type": "N_A"}
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: _Server
 
     def log_message(self, *_: object) -> None:
@@ -106,7 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif parts.path == "/authorize":
             asked = dict(parse_qsl(parts.query))
             code = secrets.token_hex(8)
-            state.codes[code] = asked
+            state.codes[code] = {**asked, "person": self.headers.get("X-Person", "")}
             answer = urlencode({"code": code, "state": asked["state"], "iss": state.origin})
             self._send(302, {"Location": f"{asked['redirect_uri']}?{answer}"}, b"")
         else:
@@ -127,7 +177,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve_mcp(self, message: dict[str, Any]) -> None:
         state, method = self.server.state, message["method"]
-        held = state.tokens.get((self.headers.get("Authorization") or "").removeprefix("Bearer "))
+        token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+        state.seen_tokens.add(token)
+        held = state.tokens.get(token)
+        if held is None and state.lists_for_nobody and method != "tools/call":
+            held = set()
         if held is None:
             if state.acts_before_it_refuses and method == "tools/call":
                 state.acted += 1
@@ -145,9 +199,14 @@ class _Handler(BaseHTTPRequestHandler):
                 403, {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{state.needed_scope}"'}, b""
             )
             return
-        self._json(200, {"jsonrpc": "2.0", "id": message.get("id"), "result": self._result(method)})
+        if method not in ("server/discover", "tools/list", "tools/call"):
+            error = {"code": -32601, "message": "Method not found"}
+            self._json(404, {"jsonrpc": "2.0", "id": message.get("id"), "error": error})
+            return
+        result = self._result(method, state.people.get(token, ""))
+        self._json(200, {"jsonrpc": "2.0", "id": message.get("id"), "result": result})
 
-    def _result(self, method: str) -> dict[str, Any]:
+    def _result(self, method: str, person: str) -> dict[str, Any]:
         whole = {"resultType": "complete", "_meta": _INFO}
         if method == "server/discover":
             return {
@@ -159,8 +218,10 @@ class _Handler(BaseHTTPRequestHandler):
             }
         if method == "tools/list":
             return {**whole, "tools": [TOOL], "ttlMs": 0, "cacheScope": "private"}
-        self.server.state.acted += 1
-        return {**whole, "content": [{"type": "text", "text": "done"}]}
+        with self.server.state.lock:
+            self.server.state.acted += 1
+            self.server.state.callers.append(person)
+        return {**whole, "content": [{"type": "text", "text": f"done for {person}" if person else "done"}]}
 
     def _json(self, status: int, value: object) -> None:
         self._send(status, {"Content-Type": "application/json"}, json.dumps(value).encode())
@@ -200,5 +261,41 @@ def sign_in_server() -> Iterator[SignInServer]:
 
 def agree(url: str) -> None:
     """What a browser does whose user agrees to everything."""
-    with urlopen(url, timeout=5) as answer:
-        answer.read()
+    Browser("").open(url)
+
+
+class Page(NamedTuple):
+    status: int
+    url: str
+    text: str
+
+
+class _Stay(HTTPRedirectHandler):
+    def redirect_request(self, *_: object) -> None:
+        """Stay where the redirect comes from."""
+
+
+class Browser:
+    """A browser with cookies, whose user agrees to everything and is called `person` at the authorization server."""
+
+    def __init__(self, person: str, *, follows: bool = True) -> None:
+        self.cookies = CookieJar()
+        handlers: list[BaseHandler] = [HTTPCookieProcessor(self.cookies), *([] if follows else [_Stay()])]
+        self._opener = build_opener(*handlers)
+        self._opener.addheaders = [("X-Person", person)] if person else []
+
+    def open(self, url: str, form: dict[str, str] | None = None, **headers: str) -> Page:
+        """Where it ends up, after every redirect; where it does not follow them, `url` is where to."""
+        data = None if form is None else urlencode(form).encode()
+        request = Request(url, data, {name.replace("_", "-"): value for name, value in headers.items()})
+        try:
+            with self._opener.open(request, timeout=5) as answer:
+                return Page(answer.status, answer.url, answer.read().decode())
+        except HTTPError as refusal:
+            with refusal:
+                return Page(refusal.code, refusal.headers.get("Location") or "", refusal.read().decode())
+
+    def send(self, url: str, token: str) -> Page:
+        """The form of a page of `/connect`, as a browser sends it."""
+        origin = "/".join(url.split("/")[:3])
+        return self.open(url, {"token": token}, Origin=origin, Sec_Fetch_Site="same-origin")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pactgate.core.display import cut
-from pactgate.core.masking import MASKED
+from pactgate.core.token_words import MASKED
 
 MAX_NODES: Final = 200
 MAX_MEMBERS: Final = 32

@@ -7,7 +7,8 @@ Must not: be called per request.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +16,14 @@ from typing import TYPE_CHECKING
 from pactgate.config.sections.capture import Capture
 from pactgate.core.events import CaptureFailed, Emit, Event
 from pactgate.core.recording import ConnectionRecorder
+from pactgate.core.token_words import is_word
 
 if TYPE_CHECKING:
     from pactgate.capture.recorder import Recorder
 
 CALLERS = "callers"
 SERVERS = "servers"
+_MAX_TOKENS = 1000
 
 
 class GatewayRecorders:
@@ -29,6 +32,8 @@ class GatewayRecorders:
     def __init__(self, settings: Capture, secrets: Iterable[str], emit: Emit, label: str) -> None:
         self._settings = settings
         self._secrets = dict.fromkeys(secrets)
+        self._tokens: deque[str] = deque(maxlen=_MAX_TOKENS)
+        """Those before the first recording."""
         self._emit = emit
         self._label = label
         self._recorder: Recorder | None = None
@@ -53,8 +58,16 @@ class GatewayRecorders:
         """Mask these values in captures from now on."""
         fresh = tuple(secrets)
         self._secrets |= dict.fromkeys(fresh)
-        if self._recorder is not None:
+        if fresh and self._recorder is not None:
             self._recorder.must_put(self._recorder.redaction.know, fresh)
+
+    def know_tokens(self, tokens: Collection[str]) -> None:
+        """Mask these tokens of sign-ins."""
+        fresh = tuple(token for token in tokens if is_word(token))
+        self.know(token for token in tokens if not is_word(token))
+        self._tokens.extend(fresh)
+        if self._recorder is not None:
+            self._recorder.must_put(self._recorder.redaction.know_tokens, fresh)
 
     async def close(self) -> None:
         recorder, self._recorder = self._recorder, None
@@ -81,9 +94,11 @@ class GatewayRecorders:
             self._is_off = True
             self._emit(CaptureFailed(f"{folder}: {problem.strerror or problem}"))
             return None
+        redaction = Redaction(self._secrets)
+        redaction.know_tokens(self._tokens)
         return Recorder(
             store,
-            Redaction(self._secrets),
+            redaction,
             max_file_bytes=self._settings.max_file_bytes,
             emit=self._tell,
             later=self._loop.call_later,

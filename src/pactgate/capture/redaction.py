@@ -21,9 +21,9 @@ from msgspec import Raw, Struct
 from pactgate.core.api_key import PREFIX, TRACE
 from pactgate.core.masking import DOTTED, JWT_BEGIN, mask_tokens, pattern_of, spellings_of
 from pactgate.core.recording import Headers
+from pactgate.core.token_words import MASKED, TokenWords
 from pactgate.protocol import messages
 
-MASKED: Final = "***"
 _SHORTEST: Final = 4
 _MAX_LEARNED: Final = 256
 _LEARNED_CHARS: Final = 8
@@ -39,6 +39,7 @@ _FORMS: Final = {
 _ODD_ESCAPES: Final = (b"\\u", b"\\/")
 _MAX_BLOCKS: Final = 256
 _MAX_NAMES: Final = 256
+_MAX_TOKENS: Final = 1000
 
 
 class HeaderBlock(Struct, frozen=True):
@@ -71,6 +72,8 @@ class Redaction:
         self._known: dict[str, None] = {}
         self._pattern = pattern_of(())
         self._spellings: tuple[bytes, ...] = ()
+        self._words = TokenWords()
+        self._tokens: dict[bytes, None] = {}
         self.ahead: Callable[[bytes], bytes] | None = self.message
         self._blocks: dict[Hashable, HeaderBlock] = {}
         self.know(known)
@@ -89,6 +92,16 @@ class Redaction:
         self.ahead = self.message
         self._blocks.clear()
 
+    def know_tokens(self, tokens: Iterable[str]) -> None:
+        """Mask these tokens of sign-ins from now on, which are words."""
+        fresh = tuple(tokens)
+        self._words.add(fresh)
+        self._tokens |= dict.fromkeys(token.encode() for token in fresh)
+        for oldest in list(self._tokens)[:-_MAX_TOKENS]:
+            del self._tokens[oldest]
+        self.ahead = self.message
+        self._blocks.clear()
+
     def look_ahead(self, batch: Sequence[bytes]) -> None:
         """Search the next messages all at once. While they hold no secret `ahead` is None, until `know` learns a new one."""
         is_clean = bool(batch) and not self._is_suspect(b"\n".join(batch))
@@ -99,7 +112,7 @@ class Redaction:
         if not self._is_suspect(data):
             return data
         value = messages.value(data)
-        masked = _masked(value, self._pattern)
+        masked = self._masked(value)
         return data if masked == value else msgspec.json.encode(masked)
 
     def block(self, headers: Headers) -> HeaderBlock:
@@ -145,7 +158,21 @@ class Redaction:
         """Whether a secret may be in the data: in plain sight, or behind escapes."""
         has_escapes = b"\\" in data and any(escape in data for escape in _ODD_ESCAPES)
         has_form = any(beginning in data and form.search(data) for beginning, form in _FORMS.items())
-        return has_form or has_escapes or any(spelling in data for spelling in self._spellings)
+        return has_form or has_escapes or any(known in data for known in (*self._spellings, *self._tokens))
+
+    def _masked(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._masked_text(value)
+        if isinstance(value, dict):
+            return {self._masked_text(name): self._masked(member) for name, member in value.items()}
+        if isinstance(value, list):
+            return [self._masked(item) for item in value]
+        if isinstance(value, int | float) and not isinstance(value, bool) and self._pattern.search(str(value)):
+            return MASKED
+        return value
+
+    def _masked_text(self, text: str) -> str:
+        return mask_tokens(self._words.mask(self._pattern.sub(MASKED, text)))
 
     def _masked_header(self, name: str, value: str) -> str:
         if name == _SESSION:
@@ -162,18 +189,6 @@ def _is_secret(name: str) -> bool:
 
 def _plain(value: str) -> str:
     return json.dumps(value, ensure_ascii=False)[1:-1]
-
-
-def _masked(value: Any, pattern: re.Pattern[str]) -> Any:
-    if isinstance(value, str):
-        return mask_tokens(pattern.sub(MASKED, value))
-    if isinstance(value, dict):
-        return {mask_tokens(pattern.sub(MASKED, name)): _masked(member, pattern) for name, member in value.items()}
-    if isinstance(value, list):
-        return [_masked(item, pattern) for item in value]
-    if isinstance(value, int | float) and not isinstance(value, bool) and pattern.search(str(value)):
-        return MASKED
-    return value
 
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:

@@ -225,13 +225,21 @@ class Connections:
         """The session for the calls of one caller with these client capabilities."""
         return await self._supervisor(server).session_for(caller, capabilities)
 
+    def signed_in_session(self, server: str, caller: Caller) -> Session | None:
+        """The open session with a modern server that has the caller's own grant; None where `session_for` has to be asked."""
+        supervisor = self._supervisors.get(server)
+        return None if supervisor is None else supervisor.caller_sessions.find(caller)
+
     def wants_own_session(self, server: str, caller: Caller, capabilities: Mapping[str, Any]) -> bool:
         """Whether `session_for` would return another session than the shared one."""
         return self._supervisor(server).wants_own_session(caller, capabilities)
 
     def session_key(self, server: str, caller: Caller, capabilities: Mapping[str, Any]) -> str | None:
         """The key of the session that `session_for` would return; None for the shared one."""
-        return session_key(caller, capabilities) if self.wants_own_session(server, caller, capabilities) else None
+        supervisor = self._supervisor(server)
+        if not supervisor.wants_own_session(caller, capabilities):
+            return None
+        return supervisor.caller_sessions.key_of(caller, capabilities)
 
     def _supervisor(self, server: str) -> Supervisor:
         supervisor = self._supervisors.get(server) or self._built_in.get(server)

@@ -1,7 +1,8 @@
 """When a server with `start: lazy` runs: from its first call until nobody has used it for `idleTimeoutMs`.
 
 Meanwhile its tools are listed as it listed them last, in this run or an earlier one. A server that nobody has listed yet is started once
-for its lists, and ended when they are there. Must not: connect or end anything; the supervisor does.
+for its lists, and ended when they are there. The lists of servers that want a sign-in are kept in the same way, for when that has ended.
+Must not: connect or end anything; the supervisor does.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class LazyStart:
     async def until_idle(self, session: Session, callers: Callable[[], int]) -> None:
         """Wait until nobody has used the server for `idleTimeoutMs`. `callers` are the sessions of single callers with it."""
         await self._lists.settled.wait()
-        await self._keep(session)
+        await self.keep(session)
         look_s = self._config.idle_timeout_ms / 1000 / _LOOKS
         looks, seen = 0, session.peer.sent_count
         while not self._lists.has_answered or (self.is_called and looks < _LOOKS):
@@ -89,7 +90,7 @@ class LazyStart:
             is_used = callers() or self._watcher.has_subscribers or session.peer.sent_count != seen
             is_used = is_used or session.peer.open_count > self._watcher.open_requests
             looks, seen = 0 if is_used else looks + 1, session.peer.sent_count
-        await self._keep(session)
+        await self.keep(session)
 
     async def last_calls(self, session: Session) -> None:
         """Wait for calls that found the session before the server was seen to be idle."""
@@ -98,7 +99,8 @@ class LazyStart:
             if not session.peer.is_open or session.peer.open_count <= self._watcher.open_requests:
                 return
 
-    async def _keep(self, session: Session) -> None:
+    async def keep(self, session: Session) -> None:
+        """Write down what the server lists now."""
         found, said, config = self._lists.found, session.identity, self._config
         if not self._lists.has_answered or found is self._kept:
             return

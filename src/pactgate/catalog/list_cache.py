@@ -1,6 +1,7 @@
 """The cached lists of one connected server: fetched on connect, after each `list_changed` notification and on demand.
 
-Refreshes are single-flight: callers that ask at the same time share one request. A failed refresh clears the cache.
+Refreshes are single-flight: callers that ask at the same time share one request. A failed refresh clears the cache, unless only a sign-in
+is missing: then the last lists stay, and the problem is said beside them.
 Enforces S0/ECO-001: the same server state gives the same lists, and a failed refresh is never "success, no tools".
 """
 
@@ -169,7 +170,8 @@ class ListCache:
 
     def _reject(self, failure: GatewayFailure) -> None:
         failure.reword(self._mask)
-        self.forget()
+        if failure.kind is not Kind.AUTHORIZATION_REQUIRED:  # a sign-in that has ended changes no tool
+            self.forget()
         self.problem, self.failure = failure.public, failure
         self._emit(DiscoveryFailed(self._server, failure.message))
 

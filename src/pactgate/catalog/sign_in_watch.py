@@ -1,18 +1,18 @@
-"""Notices that somebody signed in or out while the gateway runs: looks at the file of credentials once a second.
+"""Notices that somebody signed in or out while the gateway runs: looks at the store of credentials once a second.
 
-Servers that wait for a sign-in are tried again. Must not: read the file; the grants of the servers do.
+Servers that wait for a sign-in are tried again. Must not: read a row; the grants of the servers do.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
 from pactgate.catalog.connections import Connections
-from pactgate.config.file_access import FileState, file_state
 from pactgate.core.failures import GatewayFailure
+from pactgate.state.credential_store import CredentialStore
 from pactgate.upstreams.oauth.server_grant import ServerGrant
 
 LOOK_S: Final = 1.0
@@ -21,30 +21,44 @@ LOOK_S: Final = 1.0
 class SignInWatch:
     """One task, begun and ended by the composition root."""
 
-    def __init__(self, path: str, grants: Mapping[str, ServerGrant], connections: Connections) -> None:
-        self._path = path
+    def __init__(
+        self,
+        store: CredentialStore,
+        grants: Mapping[str, ServerGrant],
+        connections: Connections,
+        of_callers: Callable[[], Iterable[ServerGrant]] = tuple,
+    ) -> None:
+        self._of_callers = of_callers
+        self._store = store
         self._grants = grants
         self._connections = connections
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run(file_state(self._path)), name="sign-ins")
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="sign-ins")
 
     async def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    async def _run(self, state: FileState | None) -> None:
+    async def _run(self) -> None:
+        state = await self._state()
         while True:
             await asyncio.sleep(LOOK_S)
-            before, state = state, file_state(self._path)
+            before, state = state, await self._state()
             if state != before:
                 await self._reread()
 
+    async def _state(self) -> Hashable:
+        try:
+            return await asyncio.to_thread(self._store.state)
+        except GatewayFailure:
+            return None  # a store that is away has changed when it is back
+
     async def _reread(self) -> None:
         waiting = [server for server, grant in self._grants.items() if grant.is_wanted]
-        for grant in list(self._grants.values()):
+        for grant in [*self._grants.values(), *self._of_callers()]:
             with suppress(
                 GatewayFailure
             ):  # a file that can't be read changes nothing here; a refused request will say so

@@ -100,8 +100,11 @@ class Supervisor:
         self.change_watcher = ChangeWatcher(config.id, self.lists.notice, on_updated, emit, self._backoff)
         self.caller_sessions = CallerSessions(config, dialer, self.lists.notice)
         self._lazy: LazyStart | None = None
-        if config.start == "lazy" and known_lists is not None:
-            self._lazy = LazyStart(config, self.lists, self.change_watcher, known_lists)
+        self._memory: LazyStart | None = None
+        """Has the last lists of a server that wants a sign-in: they are there also when that has ended."""
+        if known_lists is not None and (config.start == "lazy" or config.auth is not None):
+            self._memory = LazyStart(config, self.lists, self.change_watcher, known_lists)
+            self._lazy = self._memory if config.start == "lazy" else None
         self.is_asleep = False
         """Whether a lazy server waits for its next call. Its lists are those of the last time."""
         self._last_identity: Identity | None = None
@@ -196,7 +199,8 @@ class Supervisor:
     def has_lists_of(self, caller: Caller, capabilities: Mapping[str, Any]) -> bool:
         """Whether the caller's lists are those of its own session (`isolation: session`)."""
         shared = self.session
-        if self.config.isolation != "session" or shared is None or not can_be_asked(capabilities):
+        is_shared = self.config.isolation != "session" or self.config.is_per_caller
+        if is_shared or shared is None or not can_be_asked(capabilities):
             return False
         return shared.identity.era is Era.LEGACY and self.caller_sessions.is_wanted(shared, caller, capabilities)
 
@@ -326,7 +330,10 @@ class Supervisor:
         assert self._failure is not None
         self._failure.attempts = self.attempts
         self._note_error(self._failure, f" (after {self.attempts} attempt{'s' * (self.attempts > 1)})")
-        self.lists.forget()
+        if self._failure.kind is not Kind.AUTHORIZATION_REQUIRED:
+            self.lists.forget()
+        elif self._memory is not None and not self.lists.has_answered:  # a sign-in that has ended changes no tool
+            await self._memory.recall()
         self._step(Trigger.GAVE_UP)
         self._emit(ServerFailed(self.config.id, self.attempts, self._failure.message, _code_of(self._failure)))
         return None
@@ -403,6 +410,8 @@ class Supervisor:
         await session.peer.close()
         await self.change_watcher.close()
         await asyncio.wait({watcher})
+        if self._memory is not None and self._lazy is None:
+            await self._memory.keep(session)
 
     # -- state changes
 

@@ -22,7 +22,7 @@ from pactgate.core.failures import GatewayFailure
 
 if TYPE_CHECKING:
     from pactgate.state.credential_store import CredentialStore
-    from pactgate.upstreams.oauth.stored_grants import StoredGrant
+    from pactgate.upstreams.oauth.stored_grants import KeptGrant
 
 _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
@@ -32,9 +32,9 @@ def _with_store(function: Callable[..., int]) -> Callable[..., int]:
 
     @wraps(function)
     def run(*, config: str | None, **options: object) -> int:
-        from pactgate.app import credential_store
+        from pactgate.sign_ins import credential_store
 
-        settings = load_config(find_config(config), only=SERVER_LISTS)
+        settings = load_config(find_config(config), only=(*SERVER_LISTS, "auth.resource", "state"))
         store = credential_store(settings)
         if store is None:
             raise CommandError(
@@ -82,22 +82,30 @@ def login(settings: Config, store: CredentialStore, *, server: str, no_browser: 
         elif not webbrowser.open(url):
             terminal.say_note("No browser could be started here.")
 
-    grant = asyncio.run(sign_in_by_browser(found, store, show, port=port, takes_paste=True))
+    signing_in = sign_in_by_browser(found, store, show, port=port, takes_paste=True, document=settings.client_document)
+    grant = asyncio.run(signing_in)
     kept = (
         "It is renewed by itself." if grant.refresh_token else "It can't be renewed: sign in again when it has ended."
     )
     terminal.say_note(f"Signed in to {server} at {grant.client.issuer}. {kept}")
+    if found.is_per_caller:
+        terminal.say_note(
+            "It lists the tools. Each client signs in for its own calls, by the link that its first one gives."
+        )
     return 0
 
 
 @click.command()
 @click.argument("server")
+@click.option("--who", metavar="CLIENT", default="", help="Only the sign-in of this client, as `auth status` shows it.")
 @_with_store
-def logout(settings: Config, store: CredentialStore, *, server: str) -> int:
-    """Forget the sign-in and the client of SERVER. At the authorization server they end only when you end them there."""
-    if not store.remove(server):
-        raise CommandError(f"Nobody is signed in to {server}.", exit_code=1)
-    terminal.say_note(f"The sign-in to {server} is forgotten.")
+def logout(settings: Config, store: CredentialStore, *, server: str, who: str) -> int:
+    """Forget the sign-ins and the client of SERVER. At the authorization server they end only when you end them there."""
+    if not store.remove(server, who):
+        raise CommandError(f"{who or 'Nobody'} is {'not ' if who else ''}signed in to {server}.", exit_code=1)
+    terminal.say_note(
+        f"The sign-in{'' if who else 's'} {f'of {who} ' if who else ''}to {server} {'is' if who else 'are'} forgotten."
+    )
     return 0
 
 
@@ -108,7 +116,7 @@ def status(settings: Config, store: CredentialStore, *, as_json: bool) -> int:
     """Show the sign-ins at servers: issuer, scopes, end, last renewal. A token is never shown."""
     from pactgate.upstreams.oauth.stored_grants import all_grants
 
-    rows = [_row(settings, server, stored) for server, stored in all_grants(store)]
+    rows = [_row(settings, kept) for kept in all_grants(store)]
     if as_json:
         terminal.say_json(rows)
     elif not rows:
@@ -138,11 +146,12 @@ def rotate_key(settings: Config, store: CredentialStore) -> int:
     return 0
 
 
-def _row(settings: Config, server: str, stored: StoredGrant) -> dict[str, Any]:
+def _row(settings: Config, kept: KeptGrant) -> dict[str, Any]:
+    server, who, stored = kept
     grant = stored.grant
     return {
         "server": server,
-        "who": "shared" if server in settings.servers else "no such server",
+        "who": (who or "shared") if server in settings.servers else "no such server",
         "issuer": grant.client.issuer,
         "resource": grant.resource,
         "clientId": grant.client.id,
@@ -159,7 +168,9 @@ def _row(settings: Config, server: str, stored: StoredGrant) -> dict[str, Any]:
 def _state(row: dict[str, Any]) -> str:
     """How long the access token is valid, and what happens then."""
     if row["hasEnded"]:
-        return f"ended: pactgate login {row['server']}"
+        return (
+            f"ended: pactgate login {row['server']}" if row["who"] == "shared" else "ended: its next call gives a link"
+        )
     then = "renewed by itself" if row["isRenewable"] else "then sign in again"
     if row["expiresAt"] is None:
         return f"valid, {then}"

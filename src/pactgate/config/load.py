@@ -36,6 +36,7 @@ from pactgate.config.sections.console import check_console
 from pactgate.config.sections.effects import warn_of_own_files
 from pactgate.config.sections.listen import ListenSection, check_listen, warn_of_plain_tokens
 from pactgate.config.sections.permissions import check_permissions
+from pactgate.config.sections.sign_in import check_exchanges
 from pactgate.config.sections.state import KEY_VARIABLE, check_state, warn_of_state
 from pactgate.config.sections.telemetry import Telemetry, is_disabled, telemetry_of
 from pactgate.config.sections.views import check_views
@@ -109,7 +110,7 @@ def load(
         settings["telemetry"] = {**telemetry, **settings.get("telemetry", {})}
         if is_disabled(environ):
             settings["telemetry"] = {}
-        _require_resource(settings, found)
+        _require_resource(settings, found, is_whole=only is None)
     if not found.problems and not flags.problems and not variables.problems:
         _warn(settings, found, is_whole=only is None)
         if path is not None and reading.written_secrets and (hint := hint_for_readers(path)):
@@ -319,12 +320,17 @@ def _warn(settings: dict[str, Any], found: ConfigFindings, *, is_whole: bool) ->
         found.warn(("mcpServers",), "There are no servers.", "Add one under mcpServers.")
 
 
-def _require_resource(settings: dict[str, Any], found: ConfigFindings) -> None:
-    """Clients elsewhere have to be told the URL that their tokens are for: it can't be read off the address listened on."""
+def _require_resource(settings: dict[str, Any], found: ConfigFindings, *, is_whole: bool) -> None:
+    """Clients elsewhere have to be told the URL that their tokens are for, and people where they sign in: it can't be read off the address
+    listened on."""
     listen, auth = settings.get("listen", {}), settings.get("auth", {})
     is_plain = is_loopback(listen.get("host", ListenSection().host)) and not listen.get("tls")
-    if auth.get("issuers") and not auth.get("resource") and not is_plain:
+    auths = [server.get("auth") or {} for server in settings.get("servers", {}).values()]
+    is_wanted = auth.get("issuers") or any(one.get("who") == "user" for one in auths)
+    if is_wanted and not auth.get("resource") and not is_plain:
         found.add(("auth", "resource"), "This is missing.", "Write the URL of /mcp as clients reach it.")
+    if is_whole:
+        check_exchanges(settings, found)
 
 
 def _warn_of_private_caches(settings: dict[str, Any], found: ConfigFindings) -> None:

@@ -16,6 +16,7 @@ from msgspec import field
 
 from pactgate.config import value_checks
 from pactgate.config.definition_lock import Pins, lock_path
+from pactgate.config.oauth_client import DOCUMENT_PATH
 from pactgate.config.problems import ConfigProblem
 from pactgate.config.sections import Folder, Section, doc, ignored
 from pactgate.config.sections.audit import AuditSection
@@ -205,6 +206,24 @@ class Config(Sections, frozen=True, kw_only=True):
         if self.auth.anonymous is not None:
             return self.auth.anonymous
         return self.is_loopback and not self.has_credentials
+
+    @property
+    def public_base(self) -> str | None:
+        """Where browsers reach the gateway, as the operator says; None where nobody did."""
+        resource = self.auth.resource
+        return None if resource is None else resource.rstrip("/").removesuffix("/mcp")
+
+    @property
+    def client_document(self) -> str:
+        """The client id metadata document that the gateway publishes; empty where no authorization server could read it."""
+        base = self.public_base or ""
+        return f"{base}{DOCUMENT_PATH}" if base.startswith("https://") else ""
+
+    @property
+    def exchanged_issuers(self) -> frozenset[str]:
+        """The identity providers whose tokens are exchanged for those of servers."""
+        auths = (server.auth for server in self.servers.values())
+        return frozenset(auth.exchange.issuer for auth in auths if auth is not None and auth.exchange is not None)
 
     @property
     def has_console(self) -> bool:

@@ -137,6 +137,9 @@ def _check_isolation(entry: _Entry, kind: str) -> None:
     if "maxSessionsPerClient" in entry.values and (isolation == "shared" or (kind == "command" and isolation is None)):
         message = "maxSessionsPerClient has no effect: all clients share one session."
         entry.problem("maxSessionsPerClient", message, "Remove it, or set isolation to session.")
+    if isolation == "shared" and (entry.values.get("auth") or {}).get("who") in ("user", "exchange"):
+        message = "Clients with grants of their own can't share a session."
+        entry.problem("isolation", message, "Remove it, or set who of auth to shared.")
 
 
 def _warn_of_arguments(entry: _Entry) -> None:

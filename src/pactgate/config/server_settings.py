@@ -216,7 +216,12 @@ class ServerConfig(ServerSettings, frozen=True, kw_only=True):
     @property
     def may_have_caller_sessions(self) -> bool:
         """Whether callers may have sessions of their own with this server."""
-        return self.isolation == "session" or (self.isolation is None and self.url is not None)
+        return self.is_per_caller or self.isolation == "session" or (self.isolation is None and self.url is not None)
+
+    @property
+    def is_per_caller(self) -> bool:
+        """Whether every call goes out with a grant of its caller, so never in the session that all share."""
+        return self.auth is not None and self.auth.is_per_caller
 
     def __repr__(self) -> str:
         return f"ServerConfig(id={self.id!r})"

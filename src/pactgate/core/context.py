@@ -164,7 +164,7 @@ class ExecutionContext(Struct, eq=False):
     violations: tuple[Operation, ...] = ()
     output_errors: tuple[OutputError, ...] = ()
     observed: bytes = b""
-    """Operations and violations as members of the envelope, encoded once."""
+    """Further members of the envelope, encoded once: operations and violations, or how often the call was sent."""
     tool_fault: ToolFault | None = None
     via: str | None = None
     error_code: int | None = None

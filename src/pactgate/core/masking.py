@@ -1,6 +1,7 @@
 """Secrets, replaced in texts and JSON values before the gateway prints, logs or reports them.
 
-Those of the configuration are found by value; API keys and access tokens (JWT), which the gateway does not know, by their form.
+Those of the configuration are found by value, and those of sign-ins (`token_words.py`); API keys and access tokens (JWT), which the gateway
+does not know, by their form.
 
 Must not: be used on results that are passed on; the gateway forwards these as they are.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
@@ -20,9 +21,9 @@ import msgspec
 from msgspec import Raw
 
 from pactgate.core.api_key import MAX_TRACE_CHARS, TRACE
+from pactgate.core.token_words import MASKED, TokenWords, is_word
 from pactgate.protocol import messages
 
-MASKED: Final = "***"
 MAX_DEPTH: Final = 32
 MAX_ITEMS: Final = 10_000
 MAX_TEXT_CHARS: Final = 65_536
@@ -45,7 +46,7 @@ DOTTED: Final = rf"(?<![\w-])[\w-]{{{_JWT_HEADER_CHARS},}}+(?:\.[\w-]*)+"
 `eyJ` in it, which takes minutes for 100 KB of them."""
 _DOTTED: Final = re.compile(DOTTED)
 _URL_SAFE: Final = str.maketrans("+/", "-_")
-_IN_HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+IN_HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 """As `html.escape` writes them. That module also has a table of 2,231 names, half a megabyte in each gateway."""
 
 
@@ -54,6 +55,7 @@ class Mask:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: dict[str, None] = {}
+        self._words = TokenWords()
         self.know(secrets)
 
     def know(self, secrets: Iterable[str]) -> None:
@@ -67,19 +69,36 @@ class Mask:
         self._pattern = pattern_of(spellings)
         self._longest = max(MAX_TRACE_CHARS, *map(len, spellings)) if spellings else MAX_TRACE_CHARS
 
+    def know_tokens(self, tokens: Collection[str], *, instead: bool = False) -> None:
+        """The same for tokens of sign-ins, which are many and become others each hour: at next to no cost, as far as they are words.
+
+        `instead` of those before.
+        """
+        if instead:
+            self._words.clear()
+        self._words.add(token for token in tokens if is_word(token))
+        others = [token for token in tokens if not is_word(token) and token not in self._secrets]
+        if others:
+            self.know(others)
+
     def __call__(self, text: str) -> str:
-        return mask_tokens(self._pattern.sub(MASKED, text))
+        return mask_tokens(self._words.mask(self._pattern.sub(MASKED, text)))
 
     def start(self, text: str, max_chars: int) -> str:
         """The masked beginning of a long text, without the end where a secret may have been cut in two."""
         if len(text) <= max_chars:
             return self(text)
         masked = self(text[:max_chars])
-        return masked[: max(0, len(masked) - self._longest)]
+        return masked[: max(0, len(masked) - self._cut)]
 
     def end(self, text: str, max_chars: int) -> str:
         """The masked end of a long text, without the beginning where a secret may have been cut in two."""
-        return self(text) if len(text) <= max_chars else self(text[-max_chars:])[self._longest :]
+        return self(text) if len(text) <= max_chars else self(text[-max_chars:])[self._cut :]
+
+    @property
+    def _cut(self) -> int:
+        """Where a text was cut, so many characters may be a part of a secret."""
+        return max(self._longest, self._words.longest)
 
     def value(self, value: Any) -> Any:
         """A JSON value without secrets in its texts, keys and numbers, bounded in depth, items and texts.
@@ -132,7 +151,7 @@ class _MaskedValue:
 
 def spellings_of(secret: str, *, in_base64: bool = True) -> set[str]:
     """The secret as it is written inside other formats: JSON, HTML, URLs, and base64 as in Basic credentials."""
-    found = {secret, secret.translate(_IN_HTML)}
+    found = {secret, secret.translate(IN_HTML)}
     for is_ascii in (True, False):
         escaped = json.dumps(secret, ensure_ascii=is_ascii)[1:-1]
         found |= {escaped, json.dumps(escaped)[1:-1]}  # JSON in a string of JSON

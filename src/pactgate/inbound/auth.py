@@ -33,6 +33,7 @@ from pactgate.inbound.credentials import (
 )
 from pactgate.inbound.http_exchange import HttpExchange
 from pactgate.inbound.request_head import Headers
+from pactgate.inbound.subject_tokens import SubjectTokens
 
 if TYPE_CHECKING:
     from pactgate.inbound.oauth.protected_resource import ProtectedResource
@@ -83,8 +84,10 @@ class Guard:
         anonymous: bool = False,
         users: Callable[[int], Principal | None] | None = None,
         console: ConsoleSessions | None = None,
+        tokens: SubjectTokens | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
+        """`tokens` are told the access tokens that servers need, too."""
         named = {name.lower() for name in hosts}
         is_everywhere = host in _EVERYWHERE and not named
         # Bound to every address without a list of names, a foreign name can't be told from one of ours. That is no danger where a token
@@ -95,8 +98,9 @@ class Guard:
         self._hosts = frozenset(_LOOPBACK | own | named)
         self._port = port
         self._origins = frozenset(origin.lower() for origin in origins)
-        tokens = ConfiguredTokens(credentials, wall)
-        self._sources: tuple[CredentialSource, ...] = (*([tokens] if tokens else []), *sources)
+        configured = ConfiguredTokens(credentials, wall)
+        self._sources: tuple[CredentialSource, ...] = (*([configured] if configured else []), *sources)
+        self._tokens = tokens
         self.resource = resource
         self._known = AdmissionMemory(at for source in self._sources for at in source.expiries())
         self._anonymous = Principal(ANONYMOUS, kind=PrincipalKind.ANONYMOUS) if anonymous else None
@@ -158,7 +162,12 @@ class Guard:
         token = _token(headers)
         if isinstance(found, Admission) and token is not None:
             self._known.put(_digest(token), found, self.wall())
+            self._note(found, token)
         return found
+
+    def _note(self, found: Admission, token: str) -> None:
+        if self._tokens is not None:
+            self._tokens.note(found.principal, token)
 
     def find(self, exchange: HttpExchange) -> Principal | AuthError | PendingCheck:
         """Whose credentials these are, now, without what a request must show beside them."""
@@ -209,16 +218,23 @@ class Guard:
 
     def _find_token(self, headers: Headers) -> Admission | AuthError | PendingCheck:
         token = _token(headers)
-        if token is None:
-            return _BAD_CREDENTIALS
+        return _BAD_CREDENTIALS if token is None else self._find_holder(token, headers)
+
+    def find_holder(self, token: str) -> Admission | AuthError | PendingCheck:
+        """Whose token somebody shows who does not call with it."""
+        return self._find_holder(token, {})
+
+    def _find_holder(self, token: str, headers: Headers) -> Admission | AuthError | PendingCheck:
         digest, now = _digest(token), self.wall()
         known = self._known.get(digest, now)
         if known is not None:
+            self._note(known, token)
             return known
         for source in self._sources:
             found = source.find(token, digest, headers)
             if isinstance(found, Admission):
                 self._known.put(digest, found, now)
+                self._note(found, token)
             if found is not None:
                 return found
         return _BAD_CREDENTIALS

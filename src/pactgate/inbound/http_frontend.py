@@ -24,6 +24,7 @@ from pactgate.core.recording import ConnectionRecorder
 from pactgate.inbound.admin import Admin, CallTraces, Reach, ServerLogReader
 from pactgate.inbound.auth import Guard, cors_head
 from pactgate.inbound.batch import is_batch
+from pactgate.inbound.connect_pages import ConnectPages
 from pactgate.inbound.console import Console
 from pactgate.inbound.credentials import AuthError, PendingCheck
 from pactgate.inbound.error_data import data_of
@@ -55,6 +56,9 @@ _EXPIRY_SLACK_S: Final = 0.01
 _EXPIRY_LOOK_S: Final = 60.0
 
 
+MakeConnectPages = Callable[[Callable[[], Guard], ExchangeTasks, GuessBrake], ConnectPages]
+
+
 def _ignore(subject: str) -> None:
     return
 
@@ -83,7 +87,9 @@ class HttpFrontend:
         tap: ConnectionRecorder | None = None,
         new_id: Callable[[], str] = new_plain_id,
         console: Console | None = None,
+        connect: MakeConnectPages | None = None,
     ) -> None:
+        """`connect` makes the pages at which callers sign in to servers."""
         self.drops = DroppedNotifications()
         self.sessions = SessionTable(sessions or Sessions(), clock, self.drops, new_id)
         self.sessions.on_end = kernel.left
@@ -113,6 +119,7 @@ class HttpFrontend:
         self._console = console
         if console is not None:
             console.on_signed_out = self.check_again
+        self._connect = None if connect is None else connect(lambda: self._guard, self._checks, self._brake)
         self._modern = ModernHttpHandler(kernel, emit, clock, self.drops)
         self._legacy = LegacyHttpHandler(kernel, self.sessions, emit, clock, self.drops)
         self._await_expiry()
@@ -126,6 +133,8 @@ class HttpFrontend:
         head = exchange.head.mcp
         if head is None or head.generation != self._generation or not self._is_served(head.path, head.principal):
             guard, headers = self._guard, exchange.headers
+            if self._connect is not None and self._connect.takes_body(exchange):
+                return True
             if guard.check_source(headers) is None:
                 found = guard.find(exchange)
                 if isinstance(found, PendingCheck):
@@ -199,6 +208,8 @@ class HttpFrontend:
         refusal = self._guard.check_source(exchange.headers)
         if refusal is not None:
             self._turn_away(exchange, refusal)
+            return None
+        if self._connect is not None and self._connect.answer(exchange):
             return None
         if self._console is not None and self._console.answer_file(exchange):
             return None

@@ -86,6 +86,8 @@ class Call(Struct, eq=False):
 
     def take(self, response: Response) -> None:
         """Take the answer of the server as the result."""
+        if response.attempts > 1:
+            self.ctx.observed += b'"attempts":%d,' % response.attempts
         if response.simple is not None:
             self._result, self.simple = None, response.simple
         else:

@@ -334,7 +334,8 @@ class Forward:
             on_send=_no_headers if to.task is None else partial(self._require_own, caller, to.task),
             on_asked=on_asked,
         )
-        if request.method not in INPUT_REQUIRED_METHODS and not (to.goes_on and caller.era is Era.LEGACY):
+        needs_no_answer = request.method not in INPUT_REQUIRED_METHODS and not (to.goes_on and caller.era is Era.LEGACY)
+        if needs_no_answer and not session.is_lists_alone:
             return sent, await self._bridge.send(sent, session, to.members)
         return sent, await self._bridge.complete(sent, await self._bridge.exchange(sent, session))
 

@@ -24,11 +24,12 @@ from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller
 from pactgate.pipeline.notification_relay import NotificationRelay
 from pactgate.pipeline.question_relay import QuestionRelay, all_of
+from pactgate.pipeline.sign_in_bridge import SignInBridge, is_callers
 from pactgate.pipeline.suspended_calls import SuspendedCall, SuspendedCalls
 from pactgate.pipeline.timing import timed
 from pactgate.pipeline.upstream_request import UpstreamRequest
 from pactgate.policy.permissions.rules import Grant
-from pactgate.policy.state_tokens import StateSigner, refused
+from pactgate.policy.state_tokens import SignedState, StateSigner, refused
 from pactgate.protocol import era_bridge, messages
 from pactgate.protocol.era_bridge import RESPONSES, STATE, InputRequiredResult
 from pactgate.protocol.messages import Notification, Response, encode_json
@@ -44,6 +45,7 @@ _SUSPENDED: Final = "parked"
 _UPSTREAM: Final = "upstream"
 _AGAIN: Final = "again"
 """What a sealed state continues: a call that waits, a round of the server's own, or nothing: the call is simply made again."""
+_SIGN_IN: Final = "sign-in"
 _text: Final = msgspec.json.Decoder(str)
 
 
@@ -64,7 +66,9 @@ class ServerRequestBridge:
         input_s: Callable[[], float],
         replica: str = "",
         use_once: UseOnce | None = None,
+        sign_ins: SignInBridge | None = None,
     ) -> None:
+        self._sign_ins = sign_ins
         self._connections = connections
         self._relay = relay
         self._clock = clock
@@ -118,10 +122,22 @@ class ServerRequestBridge:
 
         An answer that is not of the ordinary shape is for `complete`.
         """
+        if session.is_lists_alone and not request.is_continuation:
+            own = self._connections.signed_in_session(request.server, request.caller)
+            return self.run(request) if own is None else self._send_signed_in(request, own)
         is_asked_nothing = not request.caller.capabilities or self._goes_directly(request, session)
         if session.may_be_private or request.is_continuation or not is_asked_nothing:
             return self.run(request)
         return self.send(request, session, request.members)
+
+    async def _send_signed_in(self, request: UpstreamRequest, session: Session) -> Response:
+        """In the caller's own session. Where its grant has just ended nothing ran, and its client is asked."""
+        try:
+            return await self.send(request, session, request.members)
+        except GatewayFailure as failure:
+            if not is_callers(failure):
+                raise
+        return await self.run(request)
 
     async def complete(self, request: UpstreamRequest, response: Response) -> Response:
         """The answer to a request that `exchange` has sent, after everything its server asked for first."""
@@ -142,8 +158,27 @@ class ServerRequestBridge:
         return self._connections.session_key(server, caller, relayable_of(caller, Era.LEGACY))
 
     async def run(self, request: UpstreamRequest) -> Response:
+        """Send a request in the session of its caller. One that needs a sign-in of the caller asks for it first, where that is possible."""
         request.is_bridged = True
         await in_task()
+        try:
+            return await self._run(request)
+        except GatewayFailure as failure:
+            if self._sign_ins is None or not is_callers(failure):
+                raise
+            wanted = await self._sign_ins.wanted(request, failure)
+        if request.caller.era is Era.MODERN:
+            state = self._signer.seal(_AGAIN, _SIGN_IN, request.binding(), self._input_s())
+            return _input_required(request, era_bridge.encode_input_required({_SIGN_IN: wanted.question}, state))
+        await self._sign_ins.ask(request, wanted, self._input_s())
+        try:
+            return await self._run(request)
+        except GatewayFailure as failure:
+            if is_callers(failure):
+                raise wanted.failure.again() from None
+            raise
+
+    async def _run(self, request: UpstreamRequest) -> Response:
         caller = request.caller
         inner = None
         if request.state is not None and caller.era is Era.MODERN:
@@ -152,13 +187,7 @@ class ServerRequestBridge:
                 if opened.owner != self._replica:
                     raise _replica_lost(request)
                 return await self._continue(request, opened.content)
-            if self._use_once is not None and not await self._use_once(
-                _state(request.state), opened.sealed_at, self._signer.life_left_s(opened)
-            ):
-                raise refused("it was used already, or the gateways have lost whether it was")
-            inner = opened.content if opened.kind == _UPSTREAM else None
-            if opened.kind == _AGAIN:
-                request.responses = None
+            inner = await self._begin_again(request, request.state, opened)
         capabilities = relayable_of(caller, Era.LEGACY)
         session = await timed(
             request.ctx, CONNECTION, self._connections.session_for(request.server, caller, capabilities)
@@ -173,6 +202,19 @@ class ServerRequestBridge:
             except UpstreamReplyError as refusal:
                 return self._visit_first(request, refusal)
         return await self._ask_legacy(request, session)
+
+    async def _begin_again(self, request: UpstreamRequest, state: Raw, opened: SignedState) -> str | None:
+        """A caller comes again with answers. Returns the state of its server, for a round of that server's own."""
+        if self._use_once is not None and not await self._use_once(
+            _state(state), opened.sealed_at, self._signer.life_left_s(opened)
+        ):
+            raise refused("it was used already, or the gateways have lost whether it was")
+        if opened.kind == _UPSTREAM:
+            return opened.content
+        answers, request.responses = _answers(request), None
+        if opened.content == _SIGN_IN and self._sign_ins is not None:
+            await self._sign_ins.wait_after(request, answers.get(_SIGN_IN))
+        return None
 
     def send(
         self,

@@ -133,6 +133,8 @@ class Subscriptions:
             async with asyncio.timeout(limit_ms / 1000):
                 async with self._overload.slot(target.server, subject):
                     session = await self._connections.session(target.server)
+                    if session.is_lists_alone:
+                        raise _not_watched(target)
                     await self._connections.servers[target.server].change_watcher.subscribe(session, target.uri)
         except TimeoutError:
             connected = self._connections.connected(target.server)
@@ -165,3 +167,9 @@ class Subscriptions:
                 Kind.INVALID_PARAMS, "The gateway's own resources can be read, not watched.", details={"uri": uri}
             )
         return self._connections.catalog_for(caller).resolve_uri(uri, caller.scope)
+
+
+def _not_watched(target: ResourceTarget) -> GatewayFailure:
+    """A subscription is shared by its holders, so it has to be in the session that all share."""
+    why = f"Resources of {target.server} can be read, not watched: each client has a sign-in of its own there."
+    return GatewayFailure(Kind.INVALID_PARAMS, why, server=target.server, details={"uri": target.uri})

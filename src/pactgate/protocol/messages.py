@@ -95,6 +95,8 @@ class Response(Struct, eq=False):
     key: str | int
     _result: bytes | None = None
     simple: SimpleResult | None = None
+    attempts: int = 1
+    """How often its request was sent: twice where the first time was refused for its token."""
 
     @property
     def result(self) -> bytes:

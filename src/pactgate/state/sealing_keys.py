@@ -12,6 +12,8 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from pactgate.config.sections.state import StateSection, read_keys
+
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -56,3 +58,8 @@ class SealingKeys:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 30 ms: only replicas pay for it
 
         return tuple(AESGCM(key) for key in self.keys(purpose))
+
+
+def keys_of(state: StateSection) -> SealingKeys:
+    """The current key of a configuration, and those before it."""
+    return SealingKeys(*read_keys(state.key or ""), *read_keys(state.previous_key or ""))

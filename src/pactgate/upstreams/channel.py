@@ -64,10 +64,10 @@ class Channel(Protocol):
     def settle(self, era: Era, version: str) -> None:
         """What the negotiation found; from now on frames carry it where the transport has a place for it."""
 
-    async def send(self, frame: Outgoing) -> None:
+    async def send(self, frame: Outgoing) -> int | None:
         """Write one frame. Over HTTP a request's `send` lasts until its exchange has ended, and what it brings goes to `receive`.
 
-        Raises a transport failure; cancelling it abandons the exchange.
+        Returns how often it was sent, where that was not once. Raises a transport failure; cancelling it abandons the exchange.
         """
 
     async def close(self) -> None:
@@ -80,6 +80,9 @@ class TokenSource(Protocol):
     @property
     def token(self) -> str:
         """The token to send now; empty: none."""
+
+    async def prepare(self) -> None:
+        """Have a token, where there can be one. Raises while the server waits for a sign-in."""
 
     def answers(self, used: str, header: str) -> bool:
         """Whether a 401 with this challenge is about a sign-in."""

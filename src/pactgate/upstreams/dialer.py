@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.principal import Principal
 from pactgate.core.recording import ConnectionRecorder
 from pactgate.protocol.cache_hints import Hint
 from pactgate.protocol.versions import Era
@@ -20,6 +21,7 @@ from pactgate.upstreams.http.sse import HttpSseChannel
 from pactgate.upstreams.http.streamable import HttpChannel, NotStreamableHttpError
 from pactgate.upstreams.in_process import InProcessChannel, InProcessServer
 from pactgate.upstreams.negotiate import Identity, negotiate
+from pactgate.upstreams.oauth.grants import CallerGrants
 from pactgate.upstreams.oauth.server_grant import ServerGrant
 from pactgate.upstreams.peer import Peer
 from pactgate.upstreams.process.child_reaper import ChildReaper
@@ -56,6 +58,8 @@ class Session:
         self.is_inside = transport == "inside"
         self.may_be_private = False
         """Whether callers may have sessions of their own with this server, also those that can't be asked anything."""
+        self.is_lists_alone = False
+        """Whether it is for the lists of the server alone, because every caller has a grant of its own."""
 
     def hint(self) -> Hint:
         """How long what the server said of itself may still be taken for true."""
@@ -113,11 +117,13 @@ class Dialer:
         capabilities: Callable[[], Mapping[str, Any]] = dict,
         output: OutputLog | None = None,
         grant: ServerGrant | None = None,
+        caller_grants: CallerGrants | None = None,
     ) -> None:
         """`private_client` carries sessions of single callers, so that what they hold open is never missing to the others.
 
         `private_paths` are files of the gateway that a confined program does not see. `capabilities` are those of the only client
-        there is, where there is only one: then the session that all clients share has them.
+        there is, where there is only one: then the session that all clients share has them. `caller_grants` are there where each
+        caller has a grant of its own; `grant` is for the lists alone then.
         """
         self._config = config
         self._inside = inside
@@ -132,6 +138,7 @@ class Dialer:
         self._capabilities = capabilities
         self._output = output
         self._grant = grant
+        self._caller_grants = caller_grants
         self._era = None if config.era == "auto" else Era(config.era)
 
     async def dial(self) -> Session:
@@ -159,13 +166,17 @@ class Dialer:
             return await self._dial_process()
         return await self._dial_url()
 
-    async def dial_for(self, like: Session, capabilities: Mapping[str, Any]) -> Session:
-        """One more session with a server that is connected already, by the handshake, for callers with these capabilities."""
+    async def dial_for(self, principal: Principal, like: Session, capabilities: Mapping[str, Any], era: Era) -> Session:
+        """One more session with a server that is connected already, for callers with these capabilities, and with their own grant."""
         if like.transport == "stdio":
             return await self._converse(self._stdio, "stdio", Era.LEGACY, capabilities)
+        grant = self._grant
+        if self._caller_grants is not None:
+            grant = self._caller_grants.of(principal)
+            await grant.prepare()
         kind = HttpChannel if like.transport == "http" else HttpSseChannel
-        make = partial(self._over_http, kind, self._private_client)
-        return await self._converse(make, like.transport, Era.LEGACY, capabilities)
+        make = partial(self._over_http, kind, self._private_client, grant)
+        return await self._converse(make, like.transport, era, capabilities)
 
     async def _dial_process(self) -> Session:
         try:
@@ -224,7 +235,8 @@ class Dialer:
                 await peer.close()
         took_ms = (time.monotonic() - started) * 1000
         session = Session(peer, identity, transport, took_ms)
-        session.may_be_private = self._config.isolation == "session"
+        session.is_lists_alone = self._config.is_per_caller
+        session.may_be_private = self._config.isolation == "session" or session.is_lists_alone
         return session
 
     def _stdio(self) -> Channel:
@@ -262,12 +274,14 @@ class Dialer:
         return channel
 
     def _http(self) -> Channel:
-        return self._over_http(HttpChannel, self._client)
+        return self._over_http(HttpChannel, self._client, self._grant)
 
     def _sse(self) -> Channel:
-        return self._over_http(HttpSseChannel, self._client)
+        return self._over_http(HttpSseChannel, self._client, self._grant)
 
-    def _over_http(self, kind: type[HttpChannel] | type[HttpSseChannel], client: HttpClient) -> Channel:
+    def _over_http(
+        self, kind: type[HttpChannel] | type[HttpSseChannel], client: HttpClient, grant: ServerGrant | None
+    ) -> Channel:
         config = self._config
         assert config.url is not None
         return kind(
@@ -279,7 +293,7 @@ class Dialer:
             max_frame_bytes=self._max_frame_bytes,
             tap=self._make_tap(config.id, "http" if kind is HttpChannel else "http+sse"),
             network=network_of(config),
-            grant=self._grant,
+            grant=grant,
         )
 
     def _not_mcp(self, status: int) -> GatewayFailure:

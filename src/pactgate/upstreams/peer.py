@@ -193,10 +193,12 @@ class Peer:
             self._asked.begin(id_, asker)
         try:
             frame = self._encode(method, id_, members, meta, on_progress is not None, capabilities)
-            await self.channel.send(Outgoing(frame, method, id_, name, headers))
+            attempts = await self.channel.send(Outgoing(frame, method, id_, name, headers))
             if self.channel.answers_in_send and not pending.done():
                 raise self._no_answer(method)
-            return await pending
+            response = await pending
+            response.attempts = attempts or 1
+            return response
         except asyncio.CancelledError:
             self._give_up(id_, pending, is_told=cancellable)
             raise

@@ -1,9 +1,10 @@
 // A person at a browser: opens the page of the identity provider, types name and password, and ends at the client's callback.
 // Arguments: the folder whose node_modules holds playwright-core, the URL to open, the callback, name, password. Prints the last URL.
+// A text after these is waited for on the last page, and a file after that gets a picture of it.
 import { createRequire } from 'node:module';
 import path from 'node:path';
 
-const [folder, url, callback, name, password] = process.argv.slice(2);
+const [folder, url, callback, name, password, text, picture] = process.argv.slice(2);
 const require = createRequire(path.join(path.resolve(folder), 'here.js'));
 const { chromium } = require('playwright-core');
 
@@ -22,7 +23,10 @@ try {
   await page.locator('#username').fill(name);
   await page.locator('#password').fill(password);
   await page.locator('#kc-login').click();
-  console.log((await back).url());
+  const last = (await back).url();
+  if (text) await page.getByText(text).waitFor();
+  if (picture) await page.screenshot({ path: picture });
+  console.log(last);
 } finally {
   await browser.close();
 }

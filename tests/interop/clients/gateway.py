@@ -11,6 +11,7 @@ import json
 import sys
 import tempfile
 import warnings
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -19,13 +20,20 @@ import mcp.types as mcp_types
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
-from pactgate.app import Gateway, credential_store
+from pactgate.app import Gateway
+from pactgate.catalog.discovery import discover
 from pactgate.config.model import Config
 from pactgate.config.sections.listen import ListenSection
-from pactgate.config.sections.sign_in import SignIn
+from pactgate.config.sections.sign_in import Exchange, SignIn
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
+from pactgate.core.principal import Principal, PrincipalKind
+from pactgate.sign_ins import credential_store
+from pactgate.upstreams.dialer import Dialer
+from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.oauth.browser_sign_in import sign_in_by_browser
+from pactgate.upstreams.oauth.grants import CallerGrants, GrantMaker
+from pactgate.upstreams.process.child_reaper import ChildReaper
 
 PLAIN = {"integer": 5, "number": 3, "boolean": True, "array": [], "object": {}}
 WHOLE_S = 15
@@ -92,11 +100,13 @@ async def play(scenario: dict[str, Any]) -> list[str]:
     context = json.loads(scenario.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     with tempfile.TemporaryDirectory() as folder:
         is_about_auth = scenario.get("MCP_CONFORMANCE_SCENARIO", "").startswith("auth/")
-        auth = await sign_in_settings(scenario, context) if is_about_auth else None
+        auth = await sign_in_settings(scenario, context, folder) if is_about_auth else None
         upstream = ServerConfig(id="suite", url=scenario["url"], auth=auth)
         config = Config(
             servers={"suite": upstream}, listen=ListenSection(port=0), credential_file=f"{folder}/pactgate.credentials"
         )
+        if auth is not None and auth.exchange is not None:
+            return await visit_as_somebody(upstream, context)
         async with Gateway.open(config) as gateway, asyncio.timeout(WHOLE_S):
             address = f"{await gateway.serve_http()}/mcp/suite"
             said: list[str] = []
@@ -112,20 +122,54 @@ async def play(scenario: dict[str, Any]) -> list[str]:
             return said
 
 
-async def sign_in_settings(scenario: dict[str, Any], context: dict[str, Any]) -> SignIn:
+async def sign_in_settings(scenario: dict[str, Any], context: dict[str, Any], folder: str) -> SignIn:
     """What an operator would write into `auth`."""
-    document = DOCUMENT if scenario["MCP_CONFORMANCE_SCENARIO"] == "auth/basic-cimd" else None
-    secret, issuer = context.get("client_secret"), context.get("issuer")
-    is_service = "client-credentials" in scenario["MCP_CONFORMANCE_SCENARIO"]
-    if secret and issuer is None:
+    name, issuer, assertion = scenario["MCP_CONFORMANCE_SCENARIO"], context.get("issuer"), None
+    if "valid_jwt" in context:
+        assertion = f"{folder}/assertion"
+        await asyncio.to_thread(Path(assertion).write_text, context["valid_jwt"])
+    secret, key = context.get("client_secret"), context.get("private_key_pem")
+    if (secret or key or assertion) and issuer is None:
         issuer = await asyncio.to_thread(issuer_of, scenario["url"])
+    is_service = "client-credentials" in name or assertion is not None
+    exchange = None
+    if "idp_issuer" in context:
+        provider, client = context["idp_issuer"], context["idp_client_id"]
+        exchange = Exchange(issuer=provider, client_id=client, id_jag=True, subject_token_type="id_token")
     return SignIn(
         type="oauth",
-        who="service" if is_service else "shared",
+        who="service" if is_service else "exchange" if exchange else "shared",
         issuer=issuer,
-        client_id=context.get("client_id", document),
+        client_id=DOCUMENT if name == "auth/basic-cimd" else context.get("client_id"),
         client_secret=secret,
+        private_key=key,
+        assertion_file=assertion,
+        exchange=exchange,
     )
+
+
+async def visit_as_somebody(upstream: ServerConfig, context: dict[str, Any]) -> list[str]:
+    """A session of a caller whom the provider of the scenario knows: what a call of that caller goes through.
+
+    Nobody else can list the tools of that server, so there is no catalog to call from.
+    """
+    issuer, client = context["idp_issuer"], HttpClient()
+    somebody = Principal(f"{issuer}\0somebody", kind=PrincipalKind.OAUTH, issuer=issuer, subject="somebody")
+    maker = GrantMaker(client, None, lambda secrets: None, lambda principal: str(context["idp_id_token"]))
+    dialer = Dialer(
+        upstream,
+        client=client,
+        child_reaper=ChildReaper(adopts=False),
+        emit=lambda event: None,
+        client_info={"name": "pactgate", "version": "1"},
+        max_frame_bytes=1024 * 1024,
+        grant=CallerGrants(upstream, maker).of(somebody),
+    )
+    session = await dialer.dial()
+    found = await discover(session)
+    await session.peer.close()
+    await client.close()
+    return [f"{len(found.tools)} tools"]
 
 
 def issuer_of(url: str) -> str:

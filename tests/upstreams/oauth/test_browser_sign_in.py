@@ -12,7 +12,7 @@ import pytest
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.state.credential_store import CredentialStore
-from pactgate.upstreams.oauth.browser_sign_in import SignIns
+from pactgate.upstreams.oauth.browser_sign_in import BrowserSignIns
 from pactgate.upstreams.oauth.stored_grants import all_grants
 from tests.support.eventually import eventually
 from tests.support.sign_in_server import SignInServer, agree, sign_in_server
@@ -25,9 +25,9 @@ def server() -> Iterator[SignInServer]:
 
 
 @asynccontextmanager
-async def signing_in(folder: Path) -> AsyncIterator[tuple[SignIns, CredentialStore, list[str]]]:
-    store, told = CredentialStore(str(folder / "pactgate.credentials"), None), list[str]()
-    sign_ins = SignIns(store, lambda server, reason: told.append(f"{server}: {reason}"))
+async def signing_in(folder: Path) -> AsyncIterator[tuple[BrowserSignIns, CredentialStore, list[str]]]:
+    store, told = CredentialStore.in_file(str(folder / "pactgate.credentials"), None), list[str]()
+    sign_ins = BrowserSignIns(store, lambda server, reason: told.append(f"{server}: {reason}"))
     try:
         yield sign_ins, store, told
     finally:
@@ -41,7 +41,7 @@ def vault(server: SignInServer) -> ServerConfig:
 async def test_whoever_agrees_at_the_url_has_signed_in(server: SignInServer, tmp_path: Path) -> None:
     async with signing_in(tmp_path) as (sign_ins, store, told):
         await asyncio.to_thread(agree, await sign_ins.begin(vault(server)))
-        await eventually(lambda: [name for name, _ in all_grants(store)] == ["vault"])
+        await eventually(lambda: [found[0] for found in all_grants(store)] == ["vault"])
         assert told == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pactgate.upstreams.oauth.client import OAuthClient, given_client, prove
+from pactgate.upstreams.oauth.client import ClientSettings, OAuthClient, given_client, prove
 from pactgate.upstreams.oauth.discovery import AuthorizationServer
 from tests.support.sign_in_steps import (
     ALL,
@@ -32,8 +32,8 @@ def test_a_registered_client_is_used_again_for_the_same_redirect_uri_alone() -> 
 def test_a_client_id_metadata_document_is_used_where_it_is_taken_and_else_a_client_is_registered() -> None:
     document = "https://pactgate.example/client.json"
     takes = {**ALL, AS_FORM: {**METADATA, "client_id_metadata_document_supported": True}}
-    assert begin(takes, client_id=document)[0].client.id == document
-    assert begin(ALL, client_id=document)[0].client.id == "c1"
+    assert begin(takes, client=ClientSettings(document))[0].client.id == document
+    assert begin(ALL, client=ClientSettings(document))[0].client.id == "c1"
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,12 @@ def test_a_client_id_metadata_document_is_used_where_it_is_taken_and_else_a_clie
 def test_a_client_proves_itself_as_the_endpoint_wants_it(
     method: str, members: dict[str, str], authorization: str
 ) -> None:
-    assert prove(OAuthClient(ISSUER, "i d", "s:1", method), {"a": "b"}) == ({"a": "b", **members}, authorization)
+    fetch = prove(OAuthClient(ISSUER, "i d", "s:1", method), "https://t", {"a": "b"})
+    assert (fetch.form, fetch.authorization) == ({"a": "b", **members}, authorization)
 
 
 def test_metadata_without_a_list_of_methods_means_basic() -> None:
     found = AuthorizationServer("i", "a", "t")
-    client = given_client("linear", found, "id", "secret")
+    client = given_client("linear", found, ClientSettings("id", "secret"))
     assert client is not None
     assert client.auth_method == "client_secret_basic"

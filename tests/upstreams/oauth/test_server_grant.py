@@ -21,7 +21,8 @@ from pactgate.state.credential_store import CredentialStore
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.oauth import server_grant as module
 from pactgate.upstreams.oauth.client import OAuthClient
-from pactgate.upstreams.oauth.server_grant import ServerGrant, server_grant
+from pactgate.upstreams.oauth.grants import GrantMaker, server_grant
+from pactgate.upstreams.oauth.server_grant import ServerGrant
 from pactgate.upstreams.oauth.sign_in import SignInGrant
 from pactgate.upstreams.oauth.stored_grants import StoredGrants
 from tests.support.eventually import eventually, eventually_blocking
@@ -34,11 +35,11 @@ from pactgate.config.sections.sign_in import SignIn
 from pactgate.config.server_settings import ServerConfig
 from pactgate.state.credential_store import CredentialStore
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.oauth.server_grant import server_grant
+from pactgate.upstreams.oauth.grants import GrantMaker, server_grant
 
 async def main(url, path):
     client = HttpClient()
-    grant = server_grant(ServerConfig(id="vault", url=url), client, CredentialStore(path), lambda secret: None)
+    grant = server_grant(ServerConfig(id="vault", url=url), GrantMaker(client, CredentialStore.in_file(path), lambda secrets: None))
     await grant.prepare()
     print("ready", flush=True)
     sys.stdin.readline()
@@ -57,8 +58,13 @@ def server() -> Iterator[SignInServer]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> CredentialStore:
-    return CredentialStore(str(tmp_path / "pactgate.credentials"))
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "pactgate.credentials")
+
+
+@pytest.fixture
+def store(path: str) -> CredentialStore:
+    return CredentialStore.in_file(path)
 
 
 def keep_grant(server: SignInServer, store: CredentialStore, *, age_s: float = 60.0, left_s: float = 3600.0) -> str:
@@ -83,7 +89,7 @@ async def opened(
     server: SignInServer, store: CredentialStore, auth: SignIn | None = None
 ) -> AsyncIterator[ServerGrant]:
     client = HttpClient()
-    grant = server_grant(ServerConfig(id="vault", url=server.url, auth=auth), client, store, lambda _: None)
+    grant = server_grant(ServerConfig(id="vault", url=server.url, auth=auth), GrantMaker(client, store, lambda _: None))
     assert grant is not None
     try:
         yield grant
@@ -130,10 +136,10 @@ async def test_a_caller_who_leaves_does_not_lose_the_answer(server: SignInServer
 
 
 def test_twelve_processes_and_one_rotating_token_refresh_exactly_once(
-    server: SignInServer, store: CredentialStore
+    server: SignInServer, store: CredentialStore, path: str
 ) -> None:
     keep_grant(server, store)
-    words = [sys.executable, "-c", CHILD, server.url, store.path]
+    words = [sys.executable, "-c", CHILD, server.url, path]
     children = [
         subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(PROCESSES)
     ]
@@ -152,11 +158,11 @@ def test_twelve_processes_and_one_rotating_token_refresh_exactly_once(
 
 
 def test_a_process_that_is_killed_in_the_middle_of_a_refresh_ends_in_one_more_try_and_then_a_sign_in(
-    server: SignInServer, store: CredentialStore
+    server: SignInServer, store: CredentialStore, path: str
 ) -> None:
     keep_grant(server, store)
     server.hold.clear()
-    words = [sys.executable, "-c", CHILD, server.url, store.path]
+    words = [sys.executable, "-c", CHILD, server.url, path]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None
         child.stdin.write("\n")
@@ -247,7 +253,7 @@ async def test_a_grant_is_only_for_the_url_it_was_made_for(server: SignInServer,
     keep_grant(server, store)
     client = HttpClient()
     elsewhere = ServerConfig(id="vault", url=f"{server.origin}/elsewhere")
-    grant = server_grant(elsewhere, client, store, lambda _: None)
+    grant = server_grant(elsewhere, GrantMaker(client, store, lambda _: None))
     assert grant is not None
     await grant.prepare()
     assert grant.token == ""

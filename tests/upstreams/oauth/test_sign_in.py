@@ -8,6 +8,7 @@ from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.oauth import sign_in
 from pactgate.upstreams.oauth.authorization import challenge_of
 from pactgate.upstreams.oauth.challenge import Challenge
+from pactgate.upstreams.oauth.client import ClientSettings
 from pactgate.upstreams.oauth.tokens import RefusedGrantError
 from tests.support.sign_in_steps import (
     ALL,
@@ -47,7 +48,7 @@ def test_the_whole_way_from_a_challenge_to_the_url_a_person_opens() -> None:
 def test_given_credentials_go_to_the_issuer_they_were_made_for_and_to_no_other() -> None:
     elsewhere = {**ALL, PATH_FORM: {**RESOURCE, "authorization_servers": ["https://evil.example"]}}
     with pytest.raises(GatewayFailure, match="now names another authorization server"):
-        begin(elsewhere, issuer=ISSUER, client_id="given", client_secret="secret")
+        begin(elsewhere, issuer=ISSUER, client=ClientSettings("given", "secret"))
 
 
 def test_offline_access_is_asked_for_where_it_is_offered() -> None:

@@ -15,7 +15,7 @@ from tests.support.sign_in_steps import ISSUER, URL, grant_of
 
 @pytest.fixture
 def store(tmp_path: Path) -> CredentialStore:
-    return CredentialStore(str(tmp_path / "pactgate.credentials"))
+    return CredentialStore.in_file(str(tmp_path / "pactgate.credentials"))
 
 
 def test_a_grant_is_read_as_it_was_written_and_only_for_its_url(store: CredentialStore) -> None:
@@ -26,7 +26,7 @@ def test_a_grant_is_read_as_it_was_written_and_only_for_its_url(store: Credentia
     assert (found.grant, found.generation) == (grant, 1)
     assert StoredGrants(store, "linear", "https://evil.example/mcp").read() is None
     assert StoredGrants(store, "other", URL).read() is None
-    assert [server for server, _ in all_grants(store)] == ["linear"]
+    assert [kept.server for kept in all_grants(store)] == ["linear"]
 
 
 def test_a_client_is_kept_for_each_issuer(store: CredentialStore) -> None:

@@ -169,7 +169,8 @@ class Auth(Section, frozen=True, kw_only=True):
         ProviderUrl | None,
         doc(
             "URL of `/mcp` as clients reach it, such as `https://gateway.example/mcp`; they ask their identity provider "
-            "for tokens for it. Default: the address the client used, where only this machine can reach the gateway."
+            "for tokens for it, and browsers open the links of `/connect` beside it. Default: the address of the gateway, where "
+            "only this machine can reach it."
         ),
     ] = None
     issuers: Annotated[

@@ -60,6 +60,25 @@ class Introspection(Section, frozen=True, kw_only=True):
         return f"Introspection(client_id={self.client_id!r})"
 
 
+class Login(Section, frozen=True, kw_only=True):
+    """Client with which the gateway has a person sign in, to know who opens a link of `/connect` (OpenID Connect)."""
+
+    client_id: Annotated[
+        str,
+        doc(
+            "Client at the provider, with the redirect URI `/connect/callback` of the gateway.",
+            min_length=1,
+            max_length=500,
+        ),
+    ]
+    client_secret: Annotated[
+        ClientSecret | None, doc("Its secret, as `${VARIABLE}` or `${file:/run/secrets/x}`. Default: a public client.")
+    ] = None
+
+    def __repr__(self) -> str:
+        return f"Login(client_id={self.client_id!r})"
+
+
 class Issuer(Section, frozen=True, kw_only=True):
     """One identity provider."""
 
@@ -95,6 +114,13 @@ class Issuer(Section, frozen=True, kw_only=True):
     quirks: Annotated[Quirks | None, doc("A known provider: sets the defaults of the claims above.")] = None
     introspection: Annotated[
         Introspection | None, doc("Credentials for checking tokens that are no JWT. Default: such tokens are refused.")
+    ] = None
+    login: Annotated[
+        Login | None,
+        doc(
+            "Client with which people show who they are when they open a link of `/connect`. Default: they paste the token or "
+            "key with which their client calls."
+        ),
     ] = None
     clock_skew_ms: Annotated[
         int, doc("Milliseconds that the clocks of provider and gateway may differ.", ge=0, le=300000)
@@ -150,9 +176,8 @@ def check_oauth(auth: dict[str, Any], given: Any, found: ConfigFindings) -> None
             found.add((*path, "issuer"), "This issuer is given twice.", "Keep one of them.", at_value=True)
         seen.add(one.get("issuer", ""))
         _check_issuer_entry(one, _entry(given, at), path, found)
-    for key in ("resource", "scopes"):
-        if auth.get(key) and not auth.get("issuers"):
-            found.add(("auth", key), "This has no effect without issuers.", "Add auth.issuers, or remove it.")
+    if auth.get("scopes") and not auth.get("issuers"):
+        found.add(("auth", "scopes"), "This has no effect without issuers.", "Add auth.issuers, or remove it.")
     if auth.get("issuers") and auth.get("anonymous") is True:
         message = "Clients without a token may call every tool: scopes limit tokens of issuers only."
         found.warn(("auth", "anonymous"), message, "Leave it out, so that everybody needs a token.", at_value=True)

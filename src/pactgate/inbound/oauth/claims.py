@@ -39,14 +39,14 @@ class Granted(Struct, frozen=True):
 
 def check_claims(claims: dict[str, Any], issuer: Issuer, names: ClaimNames, now: float) -> Granted:
     """What the claims grant now. Raises `TokenRefusedError`."""
-    expires_at = _check_times(claims, issuer.clock_skew_ms / 1000, now)
+    expires_at = check_times(claims, issuer.clock_skew_ms / 1000, now)
     part = _check_audience(claims.get("aud"), issuer.audiences)
     _check_kind(claims, names)
     thumbprint = _check_binding(claims, issuer)
     return Granted(_principal(claims, issuer, names), expires_at, part, thumbprint)
 
 
-def _check_times(claims: dict[str, Any], skew_s: float, now: float) -> float | None:
+def check_times(claims: dict[str, Any], skew_s: float, now: float) -> float | None:
     expires, begins, issued = (_time(claims, name) for name in ("exp", "nbf", "iat"))
     if expires is not None and now >= expires + skew_s:
         raise TokenRefusedError(f"it expired {now - expires:.0f} s ago")
@@ -106,10 +106,16 @@ def _check_binding(claims: dict[str, Any], issuer: Issuer) -> str | None:
     return thumbprint
 
 
-def _principal(claims: dict[str, Any], issuer: Issuer, names: ClaimNames) -> Principal:
+def subject_of(claims: dict[str, Any], names: ClaimNames) -> str:
+    """Whom the claims are about."""
     subject = next((found for name in names.subject.split("|") if (found := _claim(claims, name)) is not None), None)
     if not isinstance(subject, str) or not subject or len(subject) > _MAX_CHARS or _CONTROL.search(subject):
         raise TokenRefusedError(f"{names.subject} does not name a subject")
+    return subject
+
+
+def _principal(claims: dict[str, Any], issuer: Issuer, names: ClaimNames) -> Principal:
+    subject = subject_of(claims, names)
     client = next((found for name in names.client_id if isinstance(found := _claim(claims, name), str)), "")
     return Principal(
         principal_key(issuer.issuer, subject),

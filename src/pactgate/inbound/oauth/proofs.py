@@ -45,10 +45,10 @@ class ProofCheck:
             raise TokenRefusedError(f"the proof has more than {MAX_PROOF_CHARS} characters")
         proof = read_signed(sent[0])
         key = _key(proof.header)
+        if key_thumbprint(key) != thumbprint:  # first: nobody has signatures of keys of its own choice verified
+            raise TokenRefusedError("the proof is made with another key than the one the token is bound to")
         PublicKey(key).verify(proof.header["alg"], proof.signed, proof.signature)
         claims = proof.claims
-        if key_thumbprint(key) != thumbprint:
-            raise TokenRefusedError("the proof is made with another key than the one the token is bound to")
         if claims.get("ath") != encode_part(hashlib.sha256(token.encode()).digest()):
             raise TokenRefusedError("the proof is for another token (ath)")
         if claims.get("htm") != method:

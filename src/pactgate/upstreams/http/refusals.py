@@ -60,7 +60,7 @@ class ConfiguredHeaders:
         """Send this token from now on, instead of the one before; an empty one: none."""
         self.is_signed_in = bool(token)
         self.block = self._configured + (header_line("Authorization", f"Bearer {token}") if token else b"")
-        self.mask = Mask([*self._secrets, token] if token else self._secrets)
+        self.mask.know_tokens([token] if token else [], instead=True)
 
     def quote(self, body: bytes) -> str:
         """The beginning of a response body for a message: one line, printable, configured header values masked."""

@@ -118,11 +118,12 @@ class HttpChannel:
             self._version_line = header_line("MCP-Protocol-Version", version)
         self._listen_when_ready()
 
-    async def send(self, frame: Outgoing) -> None:
+    async def send(self, frame: Outgoing) -> int | None:
+        attempts = None
         if self._receiver is None:
             raise connection_closed(self._target, Verdict.DID_NOT_RUN)
         if self._grant is not None and self._token is not self._grant.token:
-            self._sign_in(self._grant.token)
+            await self._follow_grant(self._grant)
         is_modern = self._era is MODERN or (self._era is None and frame.method == "server/discover")
         head = self._head(frame) if is_modern else self._post + self._session_line + self._version_line
         pending = self._requests.begin(b"POST", self._target, head, frame.data, self._max_bytes)
@@ -138,7 +139,7 @@ class HttpChannel:
                 raise
         if response.status in _WANTS_SIGN_IN and self._grant is not None and await self._renew(self._grant, response):
             head = self._head(frame) if is_modern else self._post + self._session_line + self._version_line
-            response = await self._send_again(self._grant, head, frame)
+            response, attempts = await self._send_again(self._grant, head, frame), 2
         if response.status == 200 and frame.method == "initialize":
             self._begin_session(response)
         if frame.id is None:
@@ -147,6 +148,7 @@ class HttpChannel:
             await self._follow(frame.id, self._events(response.stream), can_resume=not is_modern)
         else:
             self._take_whole(frame.id, response)
+        return attempts
 
     async def _renew(self, grant: TokenSource, response: HttpResponse) -> bool:
         """After a 401 or 403: whether another token can be sent. Such a response proves that the request did not run."""
@@ -160,6 +162,13 @@ class HttpChannel:
             return False
         self._sign_in(grant.token)
         return True
+
+    async def _follow_grant(self, grant: TokenSource) -> None:
+        """Another token, or none any more: then nothing is sent while the server waits for a sign-in."""
+        if not grant.token:
+            await in_task()
+            await grant.prepare()
+        self._sign_in(grant.token)
 
     def _sign_in(self, token: str) -> None:
         """The heads of requests have the token in them, so that a call makes nothing anew."""

@@ -64,8 +64,9 @@ def ask(
         "state": state,
         "code_challenge": challenge_of(verifier),
         "code_challenge_method": "S256",
-        "resource": resource,
     }
+    if resource:
+        query["resource"] = resource
     if scopes:
         query["scope"] = " ".join(scopes)
     if "offline_access" in scopes:

@@ -20,13 +20,10 @@ from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.state.credential_store import CredentialStore
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.http.proxy import network_of
-from pactgate.upstreams.http.refusals import ACCEPT_BOTH, JSON_CONTENT, ConfiguredHeaders
-from pactgate.upstreams.http.request_message import HttpTarget, header_block
 from pactgate.upstreams.oauth import sign_in
 from pactgate.upstreams.oauth.authorization import read_answer
-from pactgate.upstreams.oauth.challenge import Challenge, read_challenge
-from pactgate.upstreams.oauth.server_grant import fetcher_of, settings_of
+from pactgate.upstreams.oauth.grants import fetcher_of, settings_of
+from pactgate.upstreams.oauth.probe import wanted_of
 from pactgate.upstreams.oauth.sign_in import SignInGrant
 from pactgate.upstreams.oauth.steps import sign_in_failure
 from pactgate.upstreams.oauth.stored_grants import StoredGrants
@@ -34,10 +31,8 @@ from pactgate.upstreams.oauth.stored_grants import StoredGrants
 ANSWER_S: Final = 600.0
 _HEAD_BYTES: Final = 16_384
 _HEAD_S: Final = 5.0
-_PROBE_S: Final = 10.0
 _HOST: Final = "127.0.0.1"
 _PATH: Final = "/callback"
-_PROBE: Final = b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}'
 _DONE: Final = "The answer has arrived. You can close this page; where you began, it is said how it went."
 _OTHER: Final = "This is not the answer that is waited for."
 Answer = Mapping[str, str]
@@ -50,17 +45,19 @@ async def sign_in_by_browser(
     *,
     port: int = 0,
     takes_paste: bool = False,
+    document: str = "",
 ) -> SignInGrant:
-    """Sign in and keep the grant. `show` is given the URL that a person has to open. Raises GatewayFailure."""
+    """Sign in and keep the grant. `show` is given the URL that a person has to open; `document` is the client id metadata document that
+    the gateway publishes. Raises GatewayFailure."""
     assert config.url is not None
     grants, client = StoredGrants(store, config.id, config.url), HttpClient()
     try:
-        challenge = _joined(await _probe(config, client), grants.challenge())
+        challenge = await wanted_of(config, client, grants.challenge())
         held = grants.read()
         async with _listening(port or _last_port(store, config.id)) as answers:
             fetcher = fetcher_of(config, client)
             steps = sign_in.begin(
-                settings_of(config),
+                settings_of(config, document),
                 challenge,
                 grants.client,
                 before=() if held is None else held.grant.requested,
@@ -83,7 +80,7 @@ async def sign_in_by_browser(
         await client.close()
 
 
-class SignIns:
+class BrowserSignIns:
     """Sign-ins that are begun in a page: at most one for each server, the last one. `tell` is told why one failed in the end."""
 
     def __init__(self, store: CredentialStore, tell: Callable[[str, str], None]) -> None:
@@ -127,26 +124,6 @@ async def _without_url(task: asyncio.Task[SignInGrant]) -> str:
     """A sign-in that ended before there was anything to open. Raises GatewayFailure."""
     await task
     return ""
-
-
-async def _probe(config: ServerConfig, client: HttpClient) -> Challenge:
-    """What the server wants of somebody without a token; an empty challenge where it wants nothing, or says nothing."""
-    assert config.url is not None
-    target = HttpTarget(config.id, config.url, network=network_of(config))
-    head = JSON_CONTENT + ACCEPT_BOTH + ConfiguredHeaders(config.id, config.headers).block
-    mirrored = header_block([("Mcp-Method", "tools/list"), ("MCP-Protocol-Version", "2026-07-28")])
-    async with asyncio.timeout(_PROBE_S):
-        response = await client.request(b"POST", target, head + mirrored, _PROBE)
-    if response.stream is not None:
-        response.stream.close()
-    return read_challenge(response.header(b"www-authenticate")) if response.status == 401 else Challenge()
-
-
-def _joined(now: Challenge, before: Challenge | None) -> Challenge:
-    """The challenge of now, with the scopes that a call was refused for before."""
-    if before is None:
-        return now
-    return Challenge(now.resource_metadata or before.resource_metadata, (*now.scopes, *before.scopes), now.error)
 
 
 def _last_port(store: CredentialStore, server: str) -> int:

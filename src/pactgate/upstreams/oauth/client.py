@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Final
 from urllib.parse import quote_plus
 
 from msgspec import Struct
 
+from pactgate.config.oauth_client import CLIENT_NAME
 from pactgate.upstreams.oauth.discovery import AuthorizationServer
-from pactgate.upstreams.oauth.steps import Fetch, Steps, decode_object, sign_in_failure, text_of
+from pactgate.upstreams.oauth.steps import ClientSigner, Fetch, Steps, decode_object, sign_in_failure, text_of
 
-CLIENT_NAME: Final = "Pactgate"
-_BASIC, _POST, _NONE = "client_secret_basic", "client_secret_post", "none"
+_BASIC, _POST, _NONE, _SIGNED = "client_secret_basic", "client_secret_post", "none", "private_key_jwt"
 
 
 class OAuthClient(Struct, frozen=True):
@@ -26,6 +25,7 @@ class OAuthClient(Struct, frozen=True):
     issuer: str
     id: str
     secret: str = ""
+    """For `private_key_jwt` the private key."""
     auth_method: str = _NONE
     redirect_uri: str = ""
     """Where a registered client gets its answers; empty for one that was not registered by us."""
@@ -35,21 +35,34 @@ def is_document(client_id: str) -> bool:
     return client_id.startswith("https://")
 
 
-def given_client(server: str, found: AuthorizationServer, client_id: str, secret: str) -> OAuthClient | None:
+class ClientSettings(Struct, frozen=True):
+    """Who the operator says that the gateway is at an authorization server. At most one of secret and private key is given."""
+
+    id: str = ""
+    secret: str = ""
+    private_key: str = ""
+
+    def __repr__(self) -> str:
+        return f"ClientSettings(id={self.id!r})"
+
+
+def given_client(server: str, found: AuthorizationServer, given: ClientSettings) -> OAuthClient | None:
     """The client of the settings, or None where another way has to be tried."""
-    if not client_id or (is_document(client_id) and not found.takes_client_documents):
+    if not given.id or (is_document(given.id) and not found.takes_client_documents):
         return None
-    return OAuthClient(found.issuer, client_id, secret, _method(server, found, has_secret=bool(secret)))
+    if given.private_key:
+        _require(server, found, (_SIGNED,))
+        return OAuthClient(found.issuer, given.id, given.private_key, _SIGNED)
+    method = _require(server, found, (_BASIC, _POST)) if given.secret else _NONE
+    return OAuthClient(found.issuer, given.id, given.secret, method)
 
 
-def _method(server: str, found: AuthorizationServer, *, has_secret: bool) -> str:
-    """How a client proves who it is. Without a list, a secret goes as `client_secret_basic` (RFC 8414, 2)."""
-    if not has_secret:
-        return _NONE
-    offered = found.auth_methods or (_BASIC,)
-    chosen = next((method for method in (_BASIC, _POST) if method in offered), None)
+def _require(server: str, found: AuthorizationServer, known: tuple[str, ...]) -> str:
+    """The first of these methods that the authorization server takes. Without a list any may do (RFC 8414, 2)."""
+    offered = found.auth_methods or known
+    chosen = next((method for method in known if method in offered), None)
     if chosen is None:
-        why = f"{found.issuer} takes no client secret; it offers {', '.join(offered)[:200]}."
+        why = f"{found.issuer} does not take {' or '.join(known)}; it offers {', '.join(offered)[:200]}."
         raise sign_in_failure(server, why)
     return chosen
 
@@ -86,12 +99,12 @@ def register(server: str, found: AuthorizationServer, redirect_uri: str, scopes:
     return OAuthClient(found.issuer, client_id, secret, method, redirect_uri)
 
 
-def prove(client: OAuthClient, form: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """The form with what proves the client, and the `Authorization` header."""
+def prove(client: OAuthClient, endpoint: str, form: Mapping[str, str]) -> Fetch:
+    """The request to an endpoint with what proves the client."""
     if client.auth_method == _BASIC:
         pair = f"{quote_plus(client.id)}:{quote_plus(client.secret)}".encode()
-        return dict(form), f"Basic {base64.b64encode(pair).decode()}"
-    proved = {**form, "client_id": client.id}
-    if client.auth_method == _POST:
-        proved["client_secret"] = client.secret
-    return proved, ""
+        return Fetch(endpoint, form=form, authorization=f"Basic {base64.b64encode(pair).decode()}")
+    named = {**form, "client_id": client.id}
+    if client.auth_method == _SIGNED:
+        return Fetch(endpoint, form=named, signer=ClientSigner(client.id, client.issuer, client.secret))
+    return Fetch(endpoint, form=named | ({"client_secret": client.secret} if client.auth_method == _POST else {}))

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
-from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Verdict
-from pactgate.state.credential_store import CredentialStore
-from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.http.proxy import network_of
 from pactgate.upstreams.oauth import sign_in
 from pactgate.upstreams.oauth.challenge import Challenge, read_challenge
 from pactgate.upstreams.oauth.fetcher import SignInFetcher
@@ -36,8 +33,12 @@ _YOUNG_S: Final = 5.0
 _CLOSE_S: Final = 2.0
 _MAX_PRESENTED: Final = 2
 _MAX_WIDENED: Final = 3
-Know = Callable[[str], None]
-"""Is told each secret, to mask it."""
+Know = Callable[[Collection[str]], None]
+"""Is told secrets, to mask them."""
+Obtain = Callable[[tuple[str, ...], float], Awaitable[SignInGrant]]
+"""Gets a grant with these scopes, at this time of the wall clock."""
+Required = Callable[[str], GatewayFailure]
+"""The failure of a call that needs a sign-in, from why it does."""
 
 
 class ServerGrant:
@@ -50,19 +51,23 @@ class ServerGrant:
         grants: StoredGrants | None,
         know: Know,
         *,
-        is_service: bool = False,
+        obtain: Obtain | None = None,
         is_configured: bool = True,
+        required: Required | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """`grants` is None where there is no store: then nobody can have signed in. `is_configured`: the server has an `auth`."""
+        """`grants` is None where there is no store: then nobody can have signed in. `obtain` gets a grant without anybody, where that
+        is the way. `is_configured`: the server has an `auth`. `required` makes the failure of a caller whose own
+        grant it is: without one nothing is sent."""
         self.server = settings.server
         self.token = ""
-        self._settings = settings
         self._fetcher = fetcher
         self._grants = grants
         self._know = know
-        self._is_service = is_service
+        self._obtain_own = obtain
         self._is_configured = is_configured
+        self._make_failure = required or partial(authorization_required, settings.server)
+        self._is_callers = required is not None
         self._wall = wall
         self._own: SignInGrant | None = None
         self._scopes = settings.scopes
@@ -78,8 +83,8 @@ class ServerGrant:
         return self._refusal is not None
 
     async def prepare(self) -> None:
-        """Have a token before a connection is opened, where there can be one. Raises while the server waits for a sign-in."""
-        if self._is_service:
+        """Have a token before anything is sent, where there can be one. Raises while the server waits for a sign-in."""
+        if self._obtain_own is not None:
             if not self.token:
                 await self._single()
             return
@@ -87,8 +92,8 @@ class ServerGrant:
         if stored is None or stored.grant.access_token in ("", self._ended):
             if self._refusal is not None:
                 raise self._refusal.again()
-            if stored is not None:
-                self._refuse(self.token)
+            if stored is not None or self._is_callers:
+                self._refuse(self.token, has_ended=stored is not None)
             return
         self._take(stored.grant)
         if self._ends_soon(stored.grant) and stored.grant.refresh_token:
@@ -110,7 +115,7 @@ class ServerGrant:
             return False
         if self.token != used:
             return True
-        if self._is_service:
+        if self._obtain_own is not None:
             return await self._widen_own(challenge)
         stored = await self._read()
         if stored is None:
@@ -123,15 +128,15 @@ class ServerGrant:
             return False
         assert self._grants is not None
         await asyncio.to_thread(self._grants.keep_challenge, challenge)
-        raise authorization_required(self.server, f"it wants more scopes ({' '.join(challenge.scopes)[:300]}).")
+        raise self._required(f"it wants more scopes ({' '.join(challenge.scopes)[:300]}).")
 
     def refused(self) -> GatewayFailure:
         """The failure of a request whose fresh token was refused as well."""
-        return authorization_required(self.server, "it does not accept the token that it was given just now.")
+        return self._required("it does not accept the token that it was given just now.")
 
     async def reread(self) -> None:
         """The file of credentials has changed: somebody signed in or out, or another process has refreshed."""
-        if self._is_service:
+        if self._obtain_own is not None:
             return
         stored = await self._read()
         if stored is not None and stored.grant.access_token not in ("", self._ended):
@@ -157,7 +162,7 @@ class ServerGrant:
     async def _bounded(self) -> None:
         try:
             async with asyncio.timeout(RENEW_S):
-                await (self._obtain() if self._is_service else self._refresh())
+                await (self._refresh() if self._obtain_own is None else self._obtain(self._obtain_own))
         except TimeoutError:
             raise authorization_required(
                 self.server, f"its sign-in was not renewed within {RENEW_S:g} s.", next_step="Try again."
@@ -166,15 +171,15 @@ class ServerGrant:
             failure.verdict = Verdict.DID_NOT_RUN  # the server refused the request that led here
             raise
 
-    async def _obtain(self) -> None:
-        """The gateway's own grant."""
+    async def _obtain(self, obtain: Obtain) -> None:
+        """A grant that needs nobody."""
         if self._own is not None and self._wall() - self._own.signed_in_at < _YOUNG_S:
             raise authorization_required(
                 self.server,
                 "it does not accept the token of its own authorization server.",
                 next_step=f"Check `auth` of {self.server}.",
             )
-        self._own = await self._fetcher.run(sign_in.by_itself(self._settings, self._scopes, self._wall()))
+        self._own = await obtain(self._scopes, self._wall())
         self._take(self._own)
 
     async def _widen_own(self, challenge: Challenge) -> bool:
@@ -191,7 +196,7 @@ class ServerGrant:
         if self._grants is None or not self._grants.store.exists:
             self._refuse(used)
             return
-        async with self._grants.store.locked(self.server):
+        async with self._grants.locked():
             stored = await self._read()
             if stored is None:
                 self._refuse(used)
@@ -234,60 +239,26 @@ class ServerGrant:
         return await asyncio.to_thread(self._grants.read)
 
     def _take(self, grant: SignInGrant) -> None:
-        for secret in (grant.access_token, grant.refresh_token, grant.client.secret):
-            if secret:
-                self._know(secret)
+        if grant.access_token != self.token:
+            secrets = (grant.access_token, grant.refresh_token, grant.client.secret)
+            self._know([secret for secret in secrets if secret])
         self.token = grant.access_token
         self._refusal = None
+
+    def _required(self, why: str) -> GatewayFailure:
+        return self._make_failure(why)
 
     def _ends_soon(self, grant: SignInGrant) -> bool:
         return grant.expires_at is not None and grant.expires_at - self._wall() < _EARLY_S
 
-    def _refuse(self, used: str) -> None:
+    def _refuse(self, used: str, *, has_ended: bool = False) -> None:
         """Raise, unless a newer token than the one that was used was taken in the meantime."""
         if self.token != used:
             return
         self._ended, self.token = used or self._ended, ""
-        why = "the sign-in has ended." if self._ended else "nobody has signed in."
-        self._refusal = authorization_required(self.server, why)
+        why = "the sign-in has ended." if self._ended or has_ended else "nobody has signed in."
+        self._refusal = self._required(why)
         raise self._refusal.again()
-
-
-def server_grant(
-    config: ServerConfig, client: HttpClient, store: CredentialStore | None, know: Know
-) -> ServerGrant | None:
-    """The grant of a server over HTTP; None where it has credentials of the operator's."""
-    if config.url is None or any(name.casefold() == "authorization" for name in config.headers):
-        return None
-    return ServerGrant(
-        settings_of(config),
-        fetcher_of(config, client),
-        None if store is None else StoredGrants(store, config.id, config.url),
-        know,
-        is_service=config.auth is not None and config.auth.who == "service",
-        is_configured=config.auth is not None,
-    )
-
-
-def settings_of(config: ServerConfig) -> SignInSettings:
-    assert config.url is not None
-    auth = config.auth
-    if auth is None:
-        return SignInSettings(server=config.id, url=config.url)
-    return SignInSettings(
-        server=config.id,
-        url=config.url,
-        issuer=auth.issuer,
-        client_id=auth.client_id or "",
-        client_secret=auth.client_secret or "",
-        scopes=auth.scopes,
-    )
-
-
-def fetcher_of(config: ServerConfig, client: HttpClient) -> SignInFetcher:
-    assert config.url is not None
-    named = () if config.auth is None else (config.auth.issuer,)
-    return SignInFetcher(client, config.id, config.url, named, network=network_of(config))
 
 
 def _note_failure(task: asyncio.Task[None]) -> None:

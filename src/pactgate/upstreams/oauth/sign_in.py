@@ -14,10 +14,10 @@ from pactgate.core.display import cut
 from pactgate.upstreams.oauth import discovery, tokens
 from pactgate.upstreams.oauth.authorization import AuthorizationRequest, ask
 from pactgate.upstreams.oauth.challenge import Challenge
-from pactgate.upstreams.oauth.client import OAuthClient, given_client, register
+from pactgate.upstreams.oauth.client import ClientSettings, OAuthClient, given_client, register
 from pactgate.upstreams.oauth.discovery import AuthorizationServer, ServerResource
 from pactgate.upstreams.oauth.steps import Steps, sign_in_failure
-from pactgate.upstreams.oauth.tokens import TokenSet
+from pactgate.upstreams.oauth.tokens import SubjectToken, TokenSet
 
 KnownClient = Callable[[str], OAuthClient | None]
 """The client that was registered at an issuer before."""
@@ -44,15 +44,27 @@ class SignInGrant(Struct, frozen=True, kw_only=True):
         return self.refreshed_at or self.signed_in_at
 
 
+class ExchangeSettings(Struct, frozen=True, kw_only=True):
+    """Where the token of a caller is exchanged: at its issuer, where the gateway is a client."""
+
+    issuer: str
+    client: ClientSettings
+    audience: str = ""
+    is_assertion: bool = False
+    """Whether the issuer gives an assertion for the authorization server of the server."""
+
+
 class SignInSettings(Struct, frozen=True, kw_only=True):
     """What the configuration says of one server's sign-in."""
 
     server: str
     url: str
     issuer: str | None = None
-    client_id: str = ""
-    client_secret: str = ""
+    client: ClientSettings = ClientSettings()
+    document: str = ""
+    """The client id metadata document that the gateway publishes itself."""
     scopes: tuple[str, ...] = ()
+    exchange: ExchangeSettings | None = None
 
 
 class BegunSignIn(Struct, frozen=True):
@@ -113,9 +125,10 @@ def _find_client(
     scopes: tuple[str, ...],
 ) -> Steps[OAuthClient]:
     """The client of the settings, else its metadata document, else the one registered before, else a new registration."""
-    client = given_client(settings.server, found, settings.client_id, settings.client_secret)
-    if client is not None:
-        return client
+    for given in (settings.client, ClientSettings(settings.document)):
+        client = given_client(settings.server, found, given)
+        if client is not None:
+            return client
     known = known_client(found.issuer)
     if known is not None and known.issuer == found.issuer and known.redirect_uri == redirect_uri:
         return known
@@ -134,18 +147,54 @@ def finish(begun: BegunSignIn, code: str, now: float) -> Steps[SignInGrant]:
     return _granted(given, begun.client, begun.token_endpoint, request.resource, request.scopes, now)
 
 
-def by_itself(settings: SignInSettings, scopes: tuple[str, ...], now: float) -> Steps[SignInGrant]:
-    """A grant of the gateway's own (RFC 6749, 4.4): no person is asked."""
+def by_itself(
+    settings: SignInSettings, scopes: tuple[str, ...], now: float, assertion: str | None = None
+) -> Steps[SignInGrant]:
+    """A grant of the gateway's own: no person is asked. By its credentials (RFC 6749, 4.4), or for an assertion of its platform."""
     assert settings.issuer is not None, "checked with the configuration"
-    found = yield from discovery.find_authorization_server(settings.server, settings.issuer)
-    client = given_client(settings.server, found, settings.client_id, settings.client_secret)
-    assert client is not None, "a client with a secret is never a document"
+    found, client = yield from _known_server(settings.server, settings.issuer, settings.client)
     resource = discovery.canonical_resource(settings.url)
+    if assertion is None:
+        asked = tokens.client_credentials(settings.server, found.token_endpoint, client, resource, scopes)
+    else:
+        asked = tokens.redeem_assertion(settings.server, found.token_endpoint, client, assertion, resource, scopes)
     try:
-        given = yield from tokens.client_credentials(settings.server, found.token_endpoint, client, resource, scopes)
+        given = yield from asked
     except tokens.RefusedGrantError:
         raise sign_in_failure(settings.server, f"{settings.issuer} refused the client (invalid_grant).") from None
     return _granted(given, client, found.token_endpoint, resource, scopes, now)
+
+
+def by_exchange(
+    settings: SignInSettings, subject: SubjectToken, scopes: tuple[str, ...], now: float
+) -> Steps[SignInGrant]:
+    """A grant of a caller, from its token. That token goes to its issuer alone. Raises RefusedGrantError where it is not good enough."""
+    wanted = settings.exchange
+    assert wanted is not None, "checked with the configuration"
+    server, resource = settings.server, discovery.canonical_resource(settings.url)
+    provider, client = yield from _known_server(server, wanted.issuer, wanted.client)
+    asked = {"resource": resource, **({"audience": wanted.audience} if wanted.audience else {})}
+    if not wanted.is_assertion:
+        asked |= {"scope": " ".join(scopes)} if scopes else {}
+        given = yield from tokens.exchange(server, provider.token_endpoint, client, subject, asked)
+        return _granted(given, client, provider.token_endpoint, resource, scopes, now)
+    assert settings.issuer is not None, "checked with the configuration"
+    asked = {"audience": settings.issuer, **asked, "requested_token_type": tokens.ID_JAG}
+    assertion = yield from tokens.exchange(server, provider.token_endpoint, client, subject, asked)
+    found, client = yield from _known_server(server, settings.issuer, settings.client)
+    given = yield from tokens.redeem_assertion(
+        server, found.token_endpoint, client, assertion.access_token, resource, scopes
+    )
+    return _granted(given, client, found.token_endpoint, resource, scopes, now)
+
+
+def _known_server(server: str, issuer: str, given: ClientSettings) -> Steps[tuple[AuthorizationServer, OAuthClient]]:
+    """An authorization server that the operator wrote down, and the client that the gateway is there."""
+    found = yield from discovery.find_authorization_server(server, issuer)
+    client = given_client(server, found, given)
+    if client is None:
+        raise sign_in_failure(server, f"{issuer} does not take client id metadata documents.")
+    return found, client
 
 
 def refreshed(server: str, grant: SignInGrant, now: float) -> Steps[SignInGrant]:

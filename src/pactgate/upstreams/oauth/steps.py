@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +15,14 @@ T = TypeVar("T")
 _SAID_CHARS = 200
 
 
+class ClientSigner(Struct, frozen=True):
+    """Who signs an assertion for whom (RFC 7523, 3)."""
+
+    client_id: str
+    audience: str
+    private_key: str
+
+
 class Fetch(Struct, frozen=True):
     """One request: a GET, or a POST where it has a form or JSON."""
 
@@ -22,6 +30,8 @@ class Fetch(Struct, frozen=True):
     form: Mapping[str, str] | None = None
     json: Mapping[str, object] | None = None
     authorization: str = ""
+    signer: ClientSigner | None = None
+    """What the form has to prove with a signature of this moment."""
 
 
 class Fetched(Struct, frozen=True):
@@ -33,14 +43,23 @@ Steps = Generator[Fetch, Fetched, T]
 """A flow: yields requests, is sent their answers, and returns what was found."""
 
 
-def authorization_required(server: str, why: str, *, next_step: str | None = None) -> GatewayFailure:
-    """The failure of a call or a connection that only a sign-in can mend. `why` quotes no upstream."""
-    step = f"Run `pactgate login {server}`." if next_step is None else next_step
+OF_CALLER: Final = "grantOf"
+"""The detail of a failure that a sign-in of the caller itself mends; it is `caller` then."""
+
+
+def authorization_required(
+    server: str, why: str, *, next_step: str | None = None, is_callers: bool = False
+) -> GatewayFailure:
+    """The failure of a call or a connection that only a sign-in can mend. `why` quotes no upstream.
+
+    A sign-in of the caller has no next step here: whoever answers the call knows where the caller signs in.
+    """
+    step = ("" if is_callers else f"Run `pactgate login {server}`.") if next_step is None else next_step
     return GatewayFailure(
         Kind.AUTHORIZATION_REQUIRED,
-        f"{server} needs sign-in: {why} {step}",
+        f"{server} needs {'your ' if is_callers else ''}sign-in: {why} {step}".rstrip(),
         server=server,
-        details={"permanent": True},
+        details={"permanent": True, **({OF_CALLER: "caller"} if is_callers else {})},
     )
 
 

@@ -5,7 +5,8 @@ Must not: write a token anywhere else.
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from contextlib import AbstractAsyncContextManager
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -17,7 +18,8 @@ from pactgate.upstreams.oauth.discovery import canonical_resource
 from pactgate.upstreams.oauth.sign_in import SignInGrant
 
 GRANT: Final = "grant"
-_CLIENT: Final = "client"
+CLIENT: Final = "client"
+CALLERS_CLIENT: Final = "callers-client"
 _CHALLENGE: Final = "challenge"
 _Kept = TypeVar("_Kept", bound=Struct)
 
@@ -30,45 +32,67 @@ class StoredGrant(Struct, frozen=True):
 
 
 class StoredGrants:
-    """What the store keeps of one server at one URL. Every method waits for the disk."""
+    """What the store keeps of one server at one URL. Every method waits for the disk.
 
-    def __init__(self, store: CredentialStore, server: str, url: str) -> None:
+    `principal` is the caller whose grant it is, as people see it; empty for the one that all share. Registered clients are the gateway's,
+    so all callers have the same; their answers come to another address than those of `pactgate login`.
+    """
+
+    def __init__(self, store: CredentialStore, server: str, url: str, principal: str = "") -> None:
         self.store = store
-        self._server = server
+        self.server = server
+        self.principal = principal
         self._url = canonical_resource(url)
+        self._name = f"{self._url} {principal}" if principal else self._url
+        self._client_kind = CALLERS_CLIENT if principal else CLIENT
+
+    def locked(self) -> AbstractAsyncContextManager[None]:
+        """Hold this grant against every other process. The caller bounds it in time; a killed holder frees it."""
+        return self.store.locked(self.server, self.principal)
 
     def read(self) -> StoredGrant | None:
-        row = self.store.read(GRANT, self._server, self._url)
+        row = self.store.read(GRANT, self.server, self._name)
         return None if row is None else StoredGrant(msgspec.json.decode(row.data, type=SignInGrant), row.generation)
 
     def write(self, grant: SignInGrant, *, replaces: int | None = None) -> int | None:
         """The new generation; None where another process has written since `replaces`."""
-        return self.store.write(GRANT, self._server, self._url, msgspec.json.encode(grant), replaces=replaces)
+        return self.store.write(GRANT, self.server, self._name, msgspec.json.encode(grant), replaces=replaces)
 
     def client(self, issuer: str) -> OAuthClient | None:
         """The client that was registered at this issuer for this server."""
-        return self._read(_CLIENT, f"{self._url} {issuer}", OAuthClient)
+        return self._read(self._client_kind, f"{self._url} {issuer}", OAuthClient)
 
     def keep_client(self, client: OAuthClient) -> None:
         data = msgspec.json.encode(client)
-        self.store.write(_CLIENT, self._server, f"{self._url} {client.issuer}", data)
+        self.store.write(self._client_kind, self.server, f"{self._url} {client.issuer}", data)
 
     def challenge(self) -> Challenge | None:
         """What the server wanted and a grant did not have."""
-        return self._read(_CHALLENGE, self._url, Challenge)
+        return self._read(_CHALLENGE, self._name, Challenge)
 
     def keep_challenge(self, challenge: Challenge) -> None:
         if challenge != self.challenge():
-            self.store.write(_CHALLENGE, self._server, self._url, msgspec.json.encode(challenge))
+            self.store.write(_CHALLENGE, self.server, self._name, msgspec.json.encode(challenge))
 
     def _read(self, kind: str, name: str, of: type[_Kept]) -> _Kept | None:
-        row = self.store.read(kind, self._server, name)
+        row = self.store.read(kind, self.server, name)
         return None if row is None else msgspec.json.decode(row.data, type=of)
 
 
-def all_grants(store: CredentialStore) -> list[tuple[str, StoredGrant]]:
-    """Every grant that is kept, with its server."""
+class KeptGrant(NamedTuple):
+    """One grant of the store, whose server it is for, and whose it is: a caller, or nobody where all share it."""
+
+    server: str
+    principal: str
+    stored: StoredGrant
+
+
+def all_grants(store: CredentialStore) -> list[KeptGrant]:
     return [
-        (row.server, StoredGrant(msgspec.json.decode(row.data, type=SignInGrant), row.generation))
+        KeptGrant(
+            row.server,
+            row.name.partition(" ")[2],
+            StoredGrant(msgspec.json.decode(row.data, type=SignInGrant), row.generation),
+        )
         for row in store.rows(GRANT)
     ]

@@ -10,13 +10,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pactgate.upstreams.oauth.authorization import AuthorizationRequest
 from pactgate.upstreams.oauth.challenge import split_scopes
 from pactgate.upstreams.oauth.client import OAuthClient, prove
-from pactgate.upstreams.oauth.steps import Fetch, Fetched, Steps, decode_object, sign_in_failure, text_of
+from pactgate.upstreams.oauth.steps import Fetched, Steps, decode_object, sign_in_failure, text_of
 
 _TOKEN: Final = re.compile(r"[\x21-\x7e]{1,16384}")
+_TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:"
+_BEARER_GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+ID_JAG: Final = f"{_TOKEN_TYPE}id-jag"
+"""An assertion for the authorization server of another resource (draft-ietf-oauth-identity-assertion-authz-grant)."""
 _MAX_LIFETIME_S: Final = 10 * 365 * 86400
 
 
@@ -27,6 +32,17 @@ class TokenSet(Struct, frozen=True):
     refresh_token: str = ""
     expires_in_s: int | None = None
     scopes: tuple[str, ...] | None = None
+    id_token: str = ""
+
+
+class SubjectToken(Struct, frozen=True):
+    """The token with which a caller calls the gateway, and what it is called (RFC 8693, 3)."""
+
+    text: str
+    kind: str = "access_token"
+
+    def __repr__(self) -> str:
+        return "SubjectToken()"
 
 
 class RefusedGrantError(Exception):
@@ -39,7 +55,7 @@ def redeem_code(endpoint: str, client: OAuthClient, request: AuthorizationReques
         "code": code,
         "redirect_uri": request.redirect_uri,
         "code_verifier": request.verifier,
-        "resource": request.resource,
+        **({"resource": request.resource} if request.resource else {}),
     }
     return (yield from _ask(request.server, endpoint, client, form))
 
@@ -48,27 +64,48 @@ def refresh(server: str, endpoint: str, client: OAuthClient, refresh_token: str,
     """A new access token. Where the answer has no refresh token, the old one stays valid (RFC 6749, 6)."""
     form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "resource": resource}
     found = yield from _ask(server, endpoint, client, form)
-    return (
-        found if found.refresh_token else TokenSet(found.access_token, refresh_token, found.expires_in_s, found.scopes)
-    )
+    return found if found.refresh_token else replace(found, refresh_token=refresh_token)
 
 
 def client_credentials(
     server: str, endpoint: str, client: OAuthClient, resource: str, scopes: tuple[str, ...]
 ) -> Steps[TokenSet]:
-    form = {"grant_type": "client_credentials", "resource": resource}
-    if scopes:
-        form["scope"] = " ".join(scopes)
+    form = {"grant_type": "client_credentials", "resource": resource, **_scope(scopes)}
     return (yield from _ask(server, endpoint, client, form))
 
 
-def _ask(server: str, endpoint: str, client: OAuthClient, form: Mapping[str, str]) -> Steps[TokenSet]:
-    proved, authorization = prove(client, form)
-    fetched = yield Fetch(endpoint, form=proved, authorization=authorization)
-    return _read(server, client.issuer, fetched)
+def redeem_assertion(
+    server: str, endpoint: str, client: OAuthClient, assertion: str, resource: str, scopes: tuple[str, ...]
+) -> Steps[TokenSet]:
+    """A token for what somebody else asserts, who is trusted by the authorization server (RFC 7523, 2.1)."""
+    form = {"grant_type": _BEARER_GRANT, "assertion": assertion, "resource": resource, **_scope(scopes)}
+    return (yield from _ask(server, endpoint, client, form))
 
 
-def _read(server: str, issuer: str, fetched: Fetched) -> TokenSet:
+def exchange(
+    server: str, endpoint: str, client: OAuthClient, given: SubjectToken, wanted: Mapping[str, str]
+) -> Steps[TokenSet]:
+    """Another token for the token of a caller (RFC 8693), at the issuer of that token. `wanted` says which."""
+    form = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "subject_token": given.text,
+        "subject_token_type": f"{_TOKEN_TYPE}{given.kind}",
+        **wanted,
+    }
+    return (yield from _ask(server, endpoint, client, form, is_bearer="requested_token_type" not in wanted))
+
+
+def _scope(scopes: tuple[str, ...]) -> dict[str, str]:
+    return {"scope": " ".join(scopes)} if scopes else {}
+
+
+def _ask(
+    server: str, endpoint: str, client: OAuthClient, form: Mapping[str, str], *, is_bearer: bool = True
+) -> Steps[TokenSet]:
+    return _read(server, client.issuer, (yield prove(client, endpoint, form)), is_bearer=is_bearer)
+
+
+def _read(server: str, issuer: str, fetched: Fetched, *, is_bearer: bool) -> TokenSet:
     members = decode_object(fetched) or {}
     token = text_of(members, "access_token")
     if fetched.status != 200 or not token:
@@ -77,7 +114,8 @@ def _read(server: str, issuer: str, fetched: Fetched) -> TokenSet:
             raise RefusedGrantError
         said = text_of(members, "error_description") or error
         raise sign_in_failure(server, f"{issuer} gave no token (HTTP {fetched.status}).", said)
-    if text_of(members, "token_type").lower() not in ("bearer", "") or not _TOKEN.fullmatch(token):
+    kinds = ("bearer", "") if is_bearer else ("n_a",)  # what is not for a resource has no type (RFC 8693, 2.2.1)
+    if text_of(members, "token_type").lower() not in kinds or not _TOKEN.fullmatch(token):
         raise sign_in_failure(server, f"{issuer} gave a token that can't be used as a bearer token.")
     refresh_token = text_of(members, "refresh_token")
     scope = members.get("scope")
@@ -86,6 +124,7 @@ def _read(server: str, issuer: str, fetched: Fetched) -> TokenSet:
         refresh_token if _TOKEN.fullmatch(refresh_token) else "",
         _lifetime_s(members.get("expires_in")),
         split_scopes(scope) if isinstance(scope, str) and scope else None,
+        text_of(members, "id_token"),
     )
 
 

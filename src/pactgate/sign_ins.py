@@ -1,0 +1,149 @@
+"""Wires the sign-ins at servers: where they are kept, whose they are, and where callers sign in.
+
+Owns the grants in use and the watch of the store. Must not: decide about a request, or make a sign-in by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+from collections.abc import Callable, Collection
+from functools import partial
+from itertools import chain
+
+from pactgate.catalog.connections import Connections
+from pactgate.catalog.sign_in_watch import SignInWatch
+from pactgate.config.model import Config
+from pactgate.config.sections.state import StateSection
+from pactgate.config.server_settings import ServerConfig
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.inbound.connect_pages import ConnectPages
+from pactgate.inbound.http_frontend import MakeConnectPages
+from pactgate.inbound.subject_tokens import SubjectTokens
+from pactgate.pipeline.sign_in_bridge import SignInBridge
+from pactgate.state.credential_keys import KEY_VARIABLE, GivenKeys
+from pactgate.state.credential_store import CredentialStore
+from pactgate.state.handoffs import Handoffs
+from pactgate.state.sealing_keys import keys_of
+from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.oauth.connect import CallerSignIns
+from pactgate.upstreams.oauth.grants import CallerGrants, GrantMaker, server_grant
+from pactgate.upstreams.oauth.person import PersonSignIn
+from pactgate.upstreams.oauth.server_grant import Know, ServerGrant
+
+
+class SignIns:
+    """`address` is where the gateway listens, once it does; `know` is told tokens, to mask them."""
+
+    def __init__(
+        self,
+        config: Callable[[], Config],
+        client: HttpClient,
+        handoffs: Handoffs,
+        *,
+        know: Know,
+        address: Callable[[], str | None],
+    ) -> None:
+        self.subject_tokens = SubjectTokens()
+        """The tokens of callers that servers take in exchange."""
+        self._config = config
+        self._address = address
+        self._store = credential_store(config())
+        self._maker = GrantMaker(client, self._store, know, self.subject_tokens.of)
+        self._grants: dict[str, ServerGrant] = {}
+        self._of_callers: dict[str, CallerGrants] = {}
+        self.links = CallerSignIns(
+            lambda: config().servers,
+            self._maker,
+            handoffs,
+            self._of_callers,
+            base=self._base,
+            document=lambda: config().client_document,
+        )
+        self._person = PersonSignIn(lambda: config().auth.issuers, client, handoffs)
+        self._watch: SignInWatch | None = None
+
+    @property
+    def bridge(self) -> SignInBridge | None:
+        """Asks callers for their sign-ins; None where none could be kept."""
+        return None if self._store is None else SignInBridge(self.links)
+
+    @property
+    def pages(self) -> MakeConnectPages:
+        """Makes the pages at which callers sign in."""
+        return partial(ConnectPages, self.links, self._person)
+
+    def grants_of(self, server: ServerConfig) -> tuple[ServerGrant | None, CallerGrants | None]:
+        """The grant of the session that all share, and where each caller has its own, the place of those. Made anew."""
+        grant = server_grant(server, self._maker)
+        of_callers = CallerGrants(server, self._maker) if grant is not None and server.is_per_caller else None
+        self.keep_only(self._grants.keys() - {server.id})
+        if grant is not None:
+            self._grants[server.id] = grant
+        if of_callers is not None:
+            self._of_callers[server.id] = of_callers
+        return grant, of_callers
+
+    def keep_only(self, servers: Collection[str]) -> None:
+        """Forget the grants of servers that are gone."""
+        for id_ in self._grants.keys() - set(servers):
+            del self._grants[id_]
+            self._of_callers.pop(id_, None)
+
+    @property
+    def store(self) -> CredentialStore | None:
+        return self._store
+
+    @property
+    def wanted_count(self) -> int:
+        """Servers that wait until somebody signs in."""
+        return sum(grant.is_wanted for grant in self._grants.values())
+
+    async def start(self, connections: Connections) -> None:
+        """Watch the store. A wrong key is said at the start; a store of the replicas that is away stops nothing."""
+        if self._store is None:
+            return
+        try:
+            await asyncio.to_thread(self._store.check)
+        except GatewayFailure as failure:
+            if failure.kind is not Kind.STATE_UNAVAILABLE:
+                raise
+        self._watch = SignInWatch(self._store, self._grants, connections, lambda: chain(*self._of_callers.values()))
+        self._watch.start()
+
+    async def end_watch(self) -> None:
+        """Before the servers end: none is tried again."""
+        if self._watch is not None:
+            await self._watch.close()
+
+    async def close(self) -> None:
+        """After the servers have ended."""
+        for grant in chain(self._grants.values(), *self._of_callers.values()):
+            await grant.close()
+
+    def _base(self) -> str | None:
+        """Where browsers reach the gateway."""
+        config, address = self._config(), self._address()
+        if config.public_base is not None or not config.is_loopback:
+            return config.public_base
+        return address if address is not None and address.startswith("http") else None
+
+
+def credential_store(config: Config) -> CredentialStore | None:
+    """Where the credentials of sign-ins are kept: with the replicas, or in a file. None without a configuration file."""
+    if config.state.url is not None:
+        return shared_credentials(config.state)
+    if config.credential_file is None:
+        return None
+    return CredentialStore.in_file(config.credential_file, os.environ.get(KEY_VARIABLE))
+
+
+def shared_credentials(state: StateSection) -> CredentialStore:
+    """The credentials of sign-ins in the store of the replicas, sealed with a key of their own."""
+    from pactgate.state.shared_credentials import SharedRows  # only replicas pay for it
+
+    assert state.url is not None, "there is a store"
+    keys = keys_of(state).keys("credentials")
+    given = ",".join(base64.b64encode(key).decode() for key in keys)
+    return CredentialStore(SharedRows(state.url, state.key_prefix), GivenKeys(given, "state.key"))
