@@ -266,6 +266,6 @@ def shared_credentials(state: StateSection) -> CredentialStore:
 
     assert state.url is not None, "there is a store"
     texts = [read_key(text) for text in (state.key, state.previous_key) if text is not None]
-    keys = SealingKeys(*(key for key in texts if key is not None)).keys("credentials")
-    given = ",".join(base64.b64encode(key).decode() for key in keys)
-    return CredentialStore(SharedRows(state.url, state.key_prefix), GivenKeys(given, "state.key"))
+    keys = SealingKeys(*(key for key in texts if key is not None))
+    given = ",".join(base64.b64encode(key).decode() for key in keys.keys("credentials"))
+    return CredentialStore(SharedRows(state.url, state.key_prefix, keys), GivenKeys(given, "state.key"))
