@@ -10,10 +10,12 @@
 #   .tools/conformance  the official conformance suite, which runs on that Node.js
 #   .tools/console      what builds the bundle of the console
 #   .tools/deploy       what checks the Containerfile and the manifests of Kubernetes: hadolint, kubernetes-validate
+#   .tools/image        a root file system with Python, which stands for the image that only a registry has
 #   .tools/site         what builds the pages of docs/ (`make site`)
 #   .tools/bin/helm     from the Go module proxy, where there is a Go; built once
-# redis-server and nginx, with which several gateways are tested, chromium, for the console, and prometheus, with promtool, are packages of the
-# system: as root on Debian they are installed, elsewhere it is said what is missing.
+#   .tools/resources    the definitions of the custom resources that the chart can have, from there, too
+# redis-server and nginx, with which several gateways are tested, chromium, for the console, prometheus, with promtool, and buildah with
+# debootstrap, which build the image, and faketime are packages of the system: as root on Debian they are installed, elsewhere it is said what is missing.
 # Committed files pin versions and hashes. A part that is there already is not fetched again. A part that can't be fetched is
 # reported with the tests that can't run; with CI=true that is a failure. Every step is bounded in time. An argument names the only
 # part that is wanted.
@@ -97,8 +99,13 @@ system_programs() { # PROGRAM:PACKAGE...: each is there, or installed where that
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null &&
         install_packages "${missing[@]}" >.tools/system.log 2>&1; then return 0; fi
     printf '\n*** interop: install these packages: %s\n*** NOT RUN: %s\n\n' "${missing[*]}" \
-        "several gateways behind nginx with a Redis, the console in a browser, the lint of metrics, alert rules and dashboard" >&2
+        "several gateways behind nginx with a Redis, the console in a browser, the lint of metrics, alert rules and dashboard, the image" >&2
     return 1
+}
+
+image_base() { # FOLDER
+    bounded debootstrap --variant=minbase --include=python3,python3-venv,python3-pip bookworm "$1/root" &&
+        ln -s python3 "$1/root/usr/bin/python"
 }
 
 readonly HELM=helm.sh/helm/v3/cmd/helm@v3.19.0
@@ -110,10 +117,22 @@ helm() {
     return 1
 }
 
+readonly GATEWAY_API=sigs.k8s.io/gateway-api@v1.4.0
+readonly PROMETHEUS_OPERATOR=github.com/prometheus-operator/prometheus-operator@v0.85.0
+resource_definitions() { # FOLDER
+    local one
+    (cd "$1" && printf 'module resources\n' >go.mod && bounded go mod download "$GATEWAY_API" "$PROMETHEUS_OPERATOR") || return 1
+    for one in "$GATEWAY_API/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml" \
+        "$PROMETHEUS_OPERATOR/example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml"; do
+        install -m 644 "$(go env GOMODCACHE)/$one" "$1/" || return 1
+    done
+}
+
 mkdir -p .tools
 parts=()
 if [ -z "$ONLY" ]; then
-    system_programs redis-server:redis-server nginx:nginx-light chromium:chromium promtool:prometheus & parts+=($!)
+    system_programs redis-server:redis-server nginx:nginx-light chromium:chromium promtool:prometheus buildah:buildah \
+        debootstrap:debootstrap faketime:faketime & parts+=($!)
     helm & parts+=($!)
 fi
 prepare mcp1 python_packages "LangChain as a client, the mcp 1.x client, and every pairing with a legacy-only upstream built on it" \
@@ -124,6 +143,8 @@ prepare clients python_packages "FastMCP and OpenAI Agents as clients, and the f
     requirements/interop-clients.txt & parts+=($!)
 prepare deploy python_packages "the lint of the Containerfile, and the manifests against the schemas of Kubernetes" \
     requirements/interop-deploy.txt & parts+=($!)
+prepare resources resource_definitions "the route and the monitor of the chart against their definitions" \
+    deploy/helm/pactgate/Chart.yaml & parts+=($!)
 prepare site python_packages "the build of the pages of docs/, and reading them in a browser" \
     requirements/site.txt & parts+=($!)
 prepare openapi openapi_documents "the documents of real APIs (GitHub, Figma, Directus and others) as tools" \
@@ -140,4 +161,7 @@ prepare console npm_packages "whether the committed bundle of the console is wha
     console/package-lock.json & parts+=($!)
 failed=0
 for part in "${parts[@]}"; do wait "$part" || failed=1; done
+if [ "$(id -u)" = 0 ]; then
+    prepare image image_base "the image: built, and run as its user with a read-only root" deploy/Containerfile || failed=1
+fi
 if [ "${CI:-}" = true ]; then exit $failed; fi

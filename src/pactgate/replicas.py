@@ -12,13 +12,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from pactgate.config.model import Config
-from pactgate.config.sections.state import NEEDS_STORE, StateSection, read_key
+from pactgate.config.sections.state import NEEDS_STORE, StateSection, read_keys
 from pactgate.core.events import Emit
 from pactgate.inbound.hop import HOP_PATH, HopReceiver, HopSender
 from pactgate.inbound.hop_message import MAX_CLAIMS_BYTES, HopVerifier
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits, max_connections
+from pactgate.pipeline.server_requests import UseOnce
 from pactgate.policy.state_tokens import StateSigner
 from pactgate.state.credential_keys import GivenKeys
 from pactgate.state.credential_store import CredentialStore
@@ -37,7 +38,6 @@ from pactgate.upstreams.http.hop_client import HopClient
 
 _CLOCK_SLACK_S: Final = 60.0
 """How far the clocks of replicas may differ."""
-_EXTRA_BYTES: Final = 1024 * 1024
 
 
 class Replicas:
@@ -65,7 +65,7 @@ class Replicas:
         return MemoryHandoffs()
 
     @property
-    def use_once(self) -> Callable[[str, float], Awaitable[bool]] | None:
+    def use_once(self) -> UseOnce | None:
         return None
 
     @property
@@ -103,11 +103,8 @@ class KeyedReplicas(Replicas):
     """Replicas with a key and no store: each opens what the others sealed."""
 
     def __init__(self, config: Config) -> None:
-        state = config.state
-        keys = [read_key(text) for text in (state.key, state.previous_key) if text is not None]
-        assert keys, "checked by the configuration"
         self.id = new_replica_id()
-        self.keys = SealingKeys(*(key for key in keys if key is not None))
+        self.keys = sealing_keys(config.state)
 
     def signer(self, purpose: str) -> StateSigner:
         return StateSigner(time.time, self.keys.keys(purpose), _CLOCK_SLACK_S)
@@ -131,13 +128,22 @@ class StoredReplicas(KeyedReplicas):
         self.owned_id = self._ids.new()
         self._set = ReplicaSet(self._store, self.keys, self.id, emit)
         self._set.on_look_again = on_look_again
-        self._once = SingleUse(self._store, self.keys, refuses=self._policies.single_use == "refuse")
+        self._once = SingleUse(
+            self._store,
+            self.keys,
+            refuses=self._policies.single_use == "refuse",
+            store_born_at=lambda: self._set.store_born_at,
+        )
         self._rates: LeasedRateStore | None = None
-        self._client = HopClient(HOP_PATH, config.response.max_response_bytes + _EXTRA_BYTES)
+        self._client = HopClient(HOP_PATH)
         self._set.on_left = self._client.forget
         self._sender: HopSender | None = None
         self._receiver: HopReceiver | None = None
         self._server: HttpServer | None = None
+
+    def signer(self, purpose: str) -> StateSigner:
+        """By the clock of the store, so that all replicas mean the same time."""
+        return StateSigner(lambda: time.time() + self._set.clock_ahead_s, self.keys.keys(purpose), _CLOCK_SLACK_S)
 
     def rates(self) -> RateStore:
         self._rates = LeasedRateStore(
@@ -159,7 +165,7 @@ class StoredReplicas(KeyedReplicas):
         return SharedHandoffs(self._store, self.keys)
 
     @property
-    def use_once(self) -> Callable[[str, float], Awaitable[bool]] | None:
+    def use_once(self) -> UseOnce | None:
         return self._once.take
 
     @property
@@ -252,6 +258,11 @@ def replicas_of(config: Config, emit: Emit, on_look_again: Callable[[], None]) -
     return Replicas() if config.state.key is None else KeyedReplicas(config)
 
 
+def sealing_keys(state: StateSection) -> SealingKeys:
+    """The current key, and those before it."""
+    return SealingKeys(*read_keys(state.key or ""), *read_keys(state.previous_key or ""))
+
+
 def _advertised(host: str, port: int) -> str:
     """`host` may have brackets or a port of its own, where a balancer or a port mapping stands in between."""
     name, colon, own_port = host.rpartition(":")
@@ -265,7 +276,6 @@ def shared_credentials(state: StateSection) -> CredentialStore:
     from pactgate.state.shared_credentials import SharedRows  # only replicas pay for it
 
     assert state.url is not None, "there is a store"
-    texts = [read_key(text) for text in (state.key, state.previous_key) if text is not None]
-    keys = SealingKeys(*(key for key in texts if key is not None))
+    keys = sealing_keys(state)
     given = ",".join(base64.b64encode(key).decode() for key in keys.keys("credentials"))
     return CredentialStore(SharedRows(state.url, state.key_prefix, keys), GivenKeys(given, "state.key"))

@@ -62,6 +62,10 @@ def test_replicas_share_a_port_and_open_each_others_states_without_a_store(tmp_p
             assert "accept" in result["content"][0]["text"]
             states.add(asked["requestState"])
         assert len(states) == 12
+        status = [sys.executable, "-m", "pactgate", "status"]
+        done = subprocess.run(status, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode == 0, "for a command, replicas of one port are one gateway: " + done.stderr
+        assert "not shared: legacy sessions" in done.stdout
 
 
 def _at_least(number: int, pids: list[int]) -> list[int]:

@@ -51,7 +51,7 @@ async def pair(**guard: Any) -> AsyncIterator[Pair]:
             HopVerifier(KEYS.keys("hop"), ids[1], time.time), there.frontend.serve_forwarded, there.events.append
         )
         _, port, _ = await stack.enter_async_context(listening(receiver.handle, admit=receiver.admit))
-        client = HopClient(HOP_PATH, 16 * 1024 * 1024)
+        client = HopClient(HOP_PATH)
         stack.push_async_callback(client.close)
         here.frontend.hops = HopSender(
             replica=ids[0],

@@ -5,8 +5,11 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import jsonschema_rs
 import pytest
+import yaml
 
 from tests.interop.processes import ROOT, TOOLS
 
@@ -16,6 +19,11 @@ DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "helm" / "pactgate"
 HELM = next((str(one) for one in (TOOLS / "bin" / "helm", shutil.which("helm")) if one and Path(one).exists()), None)
 JUDGES = TOOLS / "deploy" / "bin"
+RESOURCES = TOOLS / "resources"
+RESOURCE_KINDS = [
+    ("httpRoute", "gateway.networking.k8s.io_httproutes.yaml", "HTTPRoute"),
+    ("serviceMonitor", "monitoring.coreos.com_servicemonitors.yaml", "ServiceMonitor"),
+]
 NGINX = shutil.which("nginx")
 VERSIONS = [f"1.{minor}" for minor in range(30, 38)]
 needs_helm = pytest.mark.skipif(
@@ -50,6 +58,33 @@ def test_the_manifests_fit_the_schemas_of_kubernetes(version: str, tmp_path: Pat
     options = "autoscaling.enabled=false,networkPolicy.from[0].podSelector.matchLabels.app=x,podAnnotations.a=b"
     other.write_text(run(HELM, "template", "p", CHART, "--kube-version", "1.30.0", "--set", options))
     run(judge, "--strict", "-k", f"{version}.0", other)
+
+
+@needs_helm
+@pytest.mark.skipif(
+    not RESOURCES.exists(), reason="NOT RUN: .tools/resources is missing: run `make interop` and read what it says"
+)
+@pytest.mark.parametrize(("option", "file", "kind"), RESOURCE_KINDS)
+def test_custom_resources_fit_their_definitions(option: str, file: str, kind: str) -> None:
+    parent = "httpRoute.parentRefs[0].name=edge,httpRoute.hostnames[0]=gateway.example"
+    rendered = run(HELM, "template", "p", CHART, "--kube-version", "1.30.0", "--set", f"{option}.enabled=true,{parent}")
+    (resource,) = [one for one in yaml.safe_load_all(rendered) if one and one["kind"] == kind]
+    definition = yaml.safe_load((RESOURCES / file).read_text())["spec"]
+    served = {one["name"]: one["schema"]["openAPIV3Schema"] for one in definition["versions"] if one["served"]}
+    schema = _closed(served[resource["apiVersion"].rpartition("/")[2]])
+    assert [error.message for error in jsonschema_rs.Draft202012Validator(schema).iter_errors(resource)] == []
+
+
+def _closed(schema: Any) -> Any:
+    """The same, where a field that is not in it is an error: the API server would drop it."""
+    if isinstance(schema, list):
+        return [_closed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: _closed(one) for name, one in schema.items()}
+    if schema.get("type") == "object" and schema.get("properties"):
+        closed.setdefault("additionalProperties", False)
+    return closed
 
 
 @needs_judges

@@ -30,6 +30,18 @@ def refusal_of(seals: StateSigner, sealed: str, binding: StateBinding = CALL) ->
     return caught.value
 
 
+def test_a_state_is_remembered_for_as_long_as_any_replica_accepts_it() -> None:
+    """Its clock is as far behind as is allowed, and it allows for the clock of whoever sealed the state."""
+    now, slack_s = Clock(), 60.0
+    here, behind = (StateSigner(clock, (b"k" * 32,), slack_s) for clock in (now, lambda: now() - slack_s))
+    sealed = here.seal("kind", "content", CALL, 10.0)
+    left_s = here.life_left_s(here.open(sealed, CALL))
+    now.now += left_s - 1
+    assert behind.open(sealed, CALL).content == "content"
+    now.now += 1
+    refusal_of(behind, sealed)
+
+
 @given(st.text())
 def test_what_was_sealed_is_what_is_opened(content: str) -> None:
     if any(0xD800 <= ord(letter) <= 0xDFFF for letter in content):

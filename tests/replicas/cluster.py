@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +57,11 @@ class Cluster:
         count: int = 3,
         state: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
+        under: Sequence[Sequence[str]] = (),
     ) -> None:
+        """`under`: for each gateway, the words of the program that runs it."""
         self._folder = folder
+        self._under = under or [()] * count
         self._config = folder / "pactgate.json"
         shared: dict[str, Any] = {"key": KEY, **({"url": store} if store else {}), **(state or {})}
         defaults: dict[str, Any] = {"rateLimits": {"enabled": False}, "state": shared}
@@ -73,8 +76,8 @@ class Cluster:
         return [f"http://127.0.0.1:{port}" for port in self.ports]
 
     def __enter__(self) -> Cluster:
-        for number, port in enumerate(self.ports):
-            command = [*GATEWAY, "serve", "--config", str(self._config), "--port", str(port)]
+        for number, (port, under) in enumerate(zip(self.ports, self._under, strict=True)):
+            command = [*under, *GATEWAY, "serve", "--config", str(self._config), "--port", str(port)]
             self.programs.append(Program(command, self._folder / f"gateway{number}.log"))
         for port, program in zip(self.ports, self.programs, strict=True):
             program.wait_until(lambda port=port: listens(port) and self._is_ready(port), "it is ready")  # type: ignore[misc]
@@ -102,19 +105,19 @@ class Cluster:
         self.programs[number].process.wait(10)
 
     def health(self, number: int) -> dict[str, Any]:
-        return _get(f"{self.addresses[number]}/health")
+        return health_at(self.addresses[number])
 
     def log(self, number: int) -> str:
         return (self._folder / f"gateway{number}.log").read_text()
 
     def _is_ready(self, port: int) -> bool:
-        health = _get(f"http://127.0.0.1:{port}/health")
+        health = health_at(f"http://127.0.0.1:{port}")
         shared = health.get("state") or {}
         has_all = shared.get("store") is None or shared.get("replicas") == len(self.ports)
         return health["status"] == "ok" and has_all
 
 
-def _get(url: str) -> dict[str, Any]:
-    with urllib.request.urlopen(url, timeout=5) as response:
+def health_at(address: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"{address}/health", timeout=5) as response:
         found: dict[str, Any] = json.loads(response.read())
         return found

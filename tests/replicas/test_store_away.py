@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.interop.processes import HERE, Program, free_port, listens
 from tests.replicas.cluster import Cluster
 from tests.support.eventually import eventually_blocking
 from tests.support.plain_requests import call, initialize, modern
@@ -118,6 +120,41 @@ def test_each_replica_applies_the_limits_by_itself_while_the_store_is_away(
         answers = [tool(address, "write", text="x") for _ in range(6)]
         refused = sum(bool(answer.get("isError")) for answer in answers)
         assert 2 <= refused <= 3, answers
+
+
+def test_a_state_that_was_used_is_not_used_again_when_the_store_comes_back_empty(
+    redis: RedisServer, tmp_path: Path
+) -> None:
+    port = free_port()
+    asking = Program([sys.executable, str(HERE / "servers" / "asking.py"), "http", str(port)], tmp_path / "asking.log")
+    try:
+        asking.wait_until(lambda: listens(port), "it listens")
+        servers = {"new": {"url": f"http://127.0.0.1:{port}/mcp", "era": "modern"}}
+        with Cluster(tmp_path, servers, store=redis.url, count=2) as cluster:
+            here, there = cluster.addresses
+            used = ask_and_answer(here)
+            assert modern(here, "tools/call", used, elicitation={})["result"]["content"][0]["text"] == "hello Ada"
+            redis.stop()
+            eventually_blocking(lambda: all(cluster.health(n)["state"]["store"] == "unavailable" for n in (0, 1)))
+            refused = modern(there, "tools/call", used, elicitation={})["result"]
+            assert "state.onFailure.singleUse" in text(refused)
+            redis.start()
+            eventually_blocking(lambda: all(cluster.health(n)["state"]["store"] == "ok" for n in (0, 1)))
+            refused = modern(there, "tools/call", used, elicitation={})["error"]["data"]
+            assert refused["failure_mode"] == "invalid_params"
+            anew = ask_and_answer(there)
+            assert modern(here, "tools/call", anew, elicitation={})["result"]["content"][0]["text"] == "hello Ada"
+    finally:
+        asking.stop()
+
+
+def ask_and_answer(address: str) -> dict[str, Any]:
+    """The params of a call that was asked for input, with the input."""
+    params: dict[str, Any] = {"name": "new__greet", "arguments": {}}
+    asked = modern(address, "tools/call", params, elicitation={})["result"]
+    (key,) = asked["inputRequests"]
+    answers = {key: {"action": "accept", "content": {"name": "Ada"}}}
+    return {**params, "inputResponses": answers, "requestState": asked["requestState"]}
 
 
 def _metrics(address: str) -> bytes:

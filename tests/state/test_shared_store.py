@@ -75,6 +75,16 @@ async def test_a_store_that_hangs_costs_each_call_under_way_100_ms_and_later_one
     assert told.kinds() == ["StoreRestored", "StoreFailed", "StoreRestored"]
 
 
+async def test_a_request_that_is_no_task_yet_can_ask(store: SharedStore) -> None:
+    assert await store.probe()
+    first: list[object] = []
+    asking = store.run(ECHO, "k", "x")
+    asyncio.get_running_loop().call_soon(lambda: first.append(asking.send(None)))  # as the pipeline drives a request
+    await eventually(lambda: first)
+    assert isinstance(first[0], asyncio.Future)
+    asking.close()
+
+
 async def test_a_store_that_is_restarted_is_found_again(store: SharedStore, redis: RedisServer, told: Told) -> None:
     await store.probe()
     redis.stop()
@@ -126,7 +136,7 @@ async def test_the_keys_of_every_script_are_those_of_one_slot_of_a_cluster(tmp_p
     assert not isinstance(waits, RateRefusal)
     assert await waits is None
     await rates.close()
-    assert await SingleUse(store, keys, refuses=True).take("x", 1.0)
+    assert await SingleUse(store, keys, refuses=True, store_born_at=lambda: 0.0).take("x", 1.0, 1.0)
     await replicas.stop()
     assert store.is_available, store.trouble
     await store.close()

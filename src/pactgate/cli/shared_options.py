@@ -106,10 +106,11 @@ def configured_gateway() -> RunningGateway:
 
     path, running = find_config(None), running_gateways()
     here = [gateway for gateway in running if path is not None and gateway.config == str(path.resolve())]
-    if len(here or running) == 1:
-        return (here or running)[0]
-    if len(here or running) > 1:
-        found = "\n".join(f"  {gateway.url}  {gateway.config or 'demo'}" for gateway in here or running)
+    meant = list({(one.url, one.socket): one for one in here or running}.values())  # replicas of one port are one
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        found = "\n".join(f"  {gateway.url}  {gateway.config or 'demo'}" for gateway in meant)
         raise CommandError("Several gateways run; say which one with --url.", found)
     if path is None:
         return RunningGateway(url=DEFAULT_URL, pid=0)

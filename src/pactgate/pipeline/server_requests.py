@@ -49,8 +49,8 @@ _SIGN_IN: Final = "sign-in"
 _text: Final = msgspec.json.Decoder(str)
 
 
-UseOnce = Callable[[str, float], Awaitable[bool]]
-"""Whether a state is used for the first time; it is remembered for so many seconds."""
+UseOnce = Callable[[str, float, float], Awaitable[bool]]
+"""Whether a state, which was sealed then, is used for the first time; it is remembered for so many seconds."""
 
 
 class ServerRequestBridge:
@@ -205,8 +205,9 @@ class ServerRequestBridge:
 
     async def _begin_again(self, request: UpstreamRequest, state: Raw, opened: SignedState) -> str | None:
         """A caller comes again with answers. Returns the state of its server, for a round of that server's own."""
-        if self._use_once is not None and not await self._use_once(_state(state), self._input_s()):
-            raise refused("it was used already")
+        life_s = self._signer.life_left_s(opened)
+        if self._use_once is not None and not await self._use_once(_state(state), opened.sealed_at, life_s):
+            raise refused("it was used already, or the gateways have lost whether it was")
         if opened.kind == _UPSTREAM:
             return opened.content
         answers, request.responses = _answers(request), None

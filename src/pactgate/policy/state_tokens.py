@@ -32,6 +32,7 @@ class SignedState(Struct, frozen=True, array_like=True):
     kind: str
     content: str
     expires_at: float
+    sealed_at: float = 0.0
     owner: str = ""
     """The replica that has what the token continues; empty where any replica can."""
 
@@ -62,7 +63,8 @@ class StateSigner:
         self._slack_s = slack_s
 
     def seal(self, kind: str, content: str, binding: StateBinding, life_s: float, owner: str = "") -> str:
-        text = _encode(SignedState(kind, content, self._clock() + life_s, owner))
+        now = self._clock()
+        text = _encode(SignedState(kind, content, now + life_s, now, owner))
         return urlsafe_b64encode(self._mac(self._keys[0], text, binding) + text).decode("ascii")
 
     def open(self, sealed: str, binding: StateBinding) -> SignedState:
@@ -79,6 +81,10 @@ class StateSigner:
         if self._clock() >= opened.expires_at + self._slack_s:
             raise refused("it has expired")
         return opened
+
+    def life_left_s(self, opened: SignedState) -> float:
+        """For how long some replica may still accept it: its clock may be behind, and it allows for others that are."""
+        return opened.expires_at + 2 * self._slack_s - self._clock()
 
     def _mac(self, key: bytes, text: bytes, binding: StateBinding) -> bytes:
         return hmac.digest(key, binding.digest() + text, "sha256")

@@ -10,6 +10,7 @@ Must not: decide what happens without the store by itself; `on_failure` does. En
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
@@ -25,6 +26,8 @@ LEASE_MS: Final = 1000
 _MAX_LEASE: Final = 250
 _SHARE: Final = 4
 """A lease is at most this part of the burst, so that most of a burst is left for other replicas."""
+_BUSY_S: Final = 2.0
+"""A caller that has asked within this time gets a lease; any other gets what it asks for, so that nothing has to go back."""
 _REFUSED_S: Final = 0.2
 """So long a refusal of the store stands: a caller that goes on calling does not make the store busy."""
 _SWEEP_S: Final = 0.25
@@ -37,11 +40,21 @@ local now = tonumber(ARGV[1])
 if now < 0 then local t = redis.call('TIME'); now = t[1] * 1000000 + t[2] end
 local key, rpm, burst = KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local interval = math.floor(60000000 / rpm)
+local function give_back(n, slot)
+  n = math.min(n, tonumber(redis.call('HGET', key, slot) or '0'))
+  if n > 0 then
+    redis.call('HINCRBY', key, slot, -n)
+    local whole = tonumber(redis.call('HGET', key, 'w') or '0')
+    redis.call('HSET', key, 'w', string.format('%d', math.max(now, whole - n * interval)))
+  end
+  return n
+end
 """
 TAKE: Final = StoreScript(
     _NOW
     + """
 local want, life, wait = tonumber(ARGV[4]), tonumber(ARGV[5]) * 1000, tonumber(ARGV[6]) * 1000
+if ARGV[8] ~= '0' then give_back(tonumber(ARGV[8]), ARGV[9]) end
 local whole, used, oldest = now, 0, nil
 local fields = redis.call('HGETALL', key)
 for i = 1, #fields, 2 do
@@ -73,22 +86,10 @@ return {n, tonumber(slot), 0, rpm - used - n, 0}
 """
 )
 """Lease up to ARGV[4] calls, of which ARGV[7] are made at once and the others within ARGV[5] ms; ARGV[6] is how long the answer may take.
+ARGV[8] calls of the second ARGV[9] are left of the lease before, and go back.
 
 Returns how many, the second in which they count, and for a refusal what a `RateRefusal` says."""
-GIVE_BACK: Final = StoreScript(
-    _NOW
-    + """
-local n, slot = tonumber(ARGV[4]), ARGV[5]
-local held = tonumber(redis.call('HGET', key, slot) or '0')
-n = math.min(n, held)
-if n > 0 then
-  redis.call('HINCRBY', key, slot, -n)
-  local whole = tonumber(redis.call('HGET', key, 'w') or '0')
-  redis.call('HSET', key, 'w', string.format('%d', math.max(now, whole - n * interval)))
-end
-return n
-"""
-)
+GIVE_BACK: Final = StoreScript(_NOW + "return give_back(tonumber(ARGV[4]), ARGV[5])")
 STORE_TIME: Final = -1
 """As ARGV[1]: the store's own clock counts."""
 
@@ -103,6 +104,7 @@ class _Bucket:
     """What this replica holds of one caller's quota."""
 
     __slots__ = (
+        "asked_at",
         "fetching",
         "key",
         "lease_ms",
@@ -117,6 +119,7 @@ class _Bucket:
 
     def __init__(self, key: str, quota: Quota) -> None:
         self.key = key
+        self.asked_at = -math.inf
         self.tokens = 0
         self.until = 0.0
         self.slot = 0
@@ -216,13 +219,18 @@ class LeasedRateStore:
 
     async def _lease(self, bucket: _Bucket) -> None:
         quota = bucket.quota
-        spare = min(quota.burst // _SHARE, _MAX_LEASE)
-        self._give_back(bucket)
+        left, bucket.tokens = bucket.tokens, 0
         asked_at = self._clock()
-        numbers = (self._store_time_us(), quota.rpm, quota.burst)
+        spare = min(quota.burst // _SHARE, _MAX_LEASE) if asked_at - bucket.asked_at < _BUSY_S else 0
+        bucket.asked_at = asked_at
         waiting = sum(not turn.done() for turn in bucket.waiting)
-        wait_ms = int(WAIT_S * 1000)
-        found = await self._store.run(TAKE, bucket.key, *numbers, waiting + spare, bucket.lease_ms, wait_ms, waiting)
+        found = await self._store.run(
+            TAKE,
+            bucket.key,
+            *(self._store_time_us(), quota.rpm, quota.burst),
+            *(waiting + spare, bucket.lease_ms, int(WAIT_S * 1000), waiting),
+            *(left, bucket.slot),
+        )
         granted, slot, retry_ms, remaining, whole_ms = map(int, found)
         self.leases += 1
         for turn in _taken(bucket.waiting, granted):

@@ -35,6 +35,9 @@ _MEMBERS_KEY: Final = "replicas"
 _EPOCHS_KEY: Final = "epochs"
 _LOOK_AGAIN: Final = "look"
 _JOINED: Final = "joined"
+_NOW: Final = "now"
+_BORN: Final = "born"
+"""When the epochs began, in microseconds of the store's clock: what it knew before that is lost."""
 _KEPT_MS: Final = 86_400_000
 
 _BEAT: Final = StoreScript("""
@@ -46,9 +49,16 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[3]))
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return redis.call('ZRANGE', KEYS[1], 0, -1)
 """)
-_READ: Final = StoreScript("return redis.call('HGETALL', KEYS[1])")
+_READ: Final = StoreScript("""
+local t = redis.call('TIME')
+local now = string.format('%d', t[1] * 1000000 + t[2])
+redis.call('HSETNX', KEYS[1], 'born', now)
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+local found = redis.call('HGETALL', KEYS[1])
+found[#found + 1], found[#found + 2] = 'now', now
+return found
+""")
 _RAISE: Final = StoreScript("""
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
 local n = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return n
@@ -91,6 +101,10 @@ class ReplicaSet:
         self._tasks: set[asyncio.Task[None]] = set()
         self._epochs: dict[str, int] | None = None
         self._read_at = -FRESH_S
+        self.store_born_at = math.inf
+        """Since when the store has lost nothing, in seconds of its clock."""
+        self.clock_ahead_s = 0.0
+        """How far the clock of the store is ahead of the one here, as it was last known."""
         self._names: dict[str, str] = {}
         self._cached_since: dict[str, float] = {}
         self._owed: set[str] = set()
@@ -175,7 +189,7 @@ class ReplicaSet:
             for name in tuple(self._owed):
                 await self._store.run(_RAISE, _EPOCHS_KEY, name, _KEPT_MS)
                 self._owed.discard(name)
-            self._take_epochs(await self._store.run(_READ, _EPOCHS_KEY), asked_at)
+            self._take_epochs(await self._store.run(_READ, _EPOCHS_KEY, _KEPT_MS), asked_at)
             if asked_at >= self._beat_at:
                 arguments = self._entry, b"", int(LIFE_S * 1000), _KEPT_MS
                 self._take_members(await self._store.run(_BEAT, _MEMBERS_KEY, *arguments))
@@ -193,8 +207,10 @@ class ReplicaSet:
     def _take_epochs(self, found: list[bytes], asked_at: float) -> None:
         before = self._epochs
         self._epochs = now = {name.decode(): int(number) for name, number in zip(found[::2], found[1::2], strict=True)}
-        self._read_at = asked_at
-        if before is None:
+        self.clock_ahead_s = now.pop(_NOW) / 1e6 - time.time()
+        self._read_at, self.store_born_at = asked_at, now[_BORN] / 1e6
+        if before is None or before[_BORN] != now[_BORN]:
+            self._cached_since.clear()  # nobody would say any more that it writes: register anew before anything is cached
             self.on_stale(None)
             if self._has_looked:
                 self.on_look_again()
@@ -203,7 +219,7 @@ class ReplicaSet:
         if before == now:
             return
         for server, name in self._names.items():
-            if before.get(name, 0) != now.get(name, 0) or (name in before and name not in now):
+            if before.get(name, 0) != now.get(name, 0):
                 self.on_stale(server)
         if before.get(_LOOK_AGAIN, 0) != now.get(_LOOK_AGAIN, 0):
             self.on_look_again()

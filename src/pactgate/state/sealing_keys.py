@@ -1,13 +1,12 @@
 """The key that replicas share, and what is derived from it: one key per purpose, by HKDF (RFC 5869).
 
 `seal` is AES-256-GCM: what is sealed is neither read nor altered by others. `digest` names something without saying what it is.
-With a previous key, what it sealed or signed is still accepted; new seals use the current key. `cryptography` is imported when the
+What older keys sealed or signed is still accepted; new seals use the current key. `cryptography` is imported when the
 first ring is made. Must not: derive a key per value; HKDF runs once per purpose.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import os
 from functools import lru_cache
@@ -21,13 +20,13 @@ _NONCE_BYTES: Final = 12
 
 
 class SealingKeys:
-    """`previous` is the other key whose seals are accepted while keys are changed."""
+    """Seals with the first of `keys`. The others are accepted while keys are changed."""
 
-    def __init__(self, key: bytes, previous: bytes | None = None) -> None:
+    def __init__(self, *keys: bytes) -> None:
         from cryptography.exceptions import InvalidTag  # only replicas pay for it
 
         self._invalid = InvalidTag
-        self._roots = tuple(hmac.digest(_SALT, one, "sha256") for one in (key, previous) if one is not None)
+        self._roots = tuple(hmac.digest(_SALT, one, "sha256") for one in keys)
         self._ciphers = lru_cache(maxsize=16)(self._make_ciphers)
 
     def keys(self, purpose: str) -> tuple[bytes, ...]:
@@ -51,7 +50,7 @@ class SealingKeys:
     def digest(self, purpose: str, *parts: str) -> str:
         """A name that is equal for equal parts and says nothing about them."""
         text = b"".join(b"%d:%b" % (len(part), part) for part in (part.encode() for part in parts))
-        return hmac.new(self.keys(purpose)[0], text, hashlib.sha256).hexdigest()[:32]
+        return hmac.digest(self.keys(purpose)[0], text, "sha256").hex()[:32]
 
     def _make_ciphers(self, purpose: str) -> tuple[AESGCM, ...]:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 30 ms: only replicas pay for it

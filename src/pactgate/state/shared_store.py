@@ -106,7 +106,7 @@ class SharedStore:
     async def _ask(self, connection: StoreConnection, script: StoreScript, key: str, args: tuple[Any, ...]) -> Any:
         # The whole script each time: its hash may be unknown, which takes two round trips more.
         answer = connection.send("EVAL", script.source, 1, f"{self._prefix}:{key}", *args)
-        await asyncio.wait({answer}, timeout=WAIT_S)
+        await asyncio.wait({answer}, timeout=WAIT_S)  # not asyncio.timeout: a call on the fast path is no task yet
         return answer.result() if answer.done() else TimeoutError(f"no answer within {WAIT_S * 1000:.0f} ms")
 
     async def _disconnect(self) -> None:

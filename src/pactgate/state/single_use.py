@@ -1,7 +1,8 @@
 """Makes sure that something sealed is used once, on all replicas together.
 
-The store remembers a digest until the seal has expired. Without the store each replica remembers by itself, where that is the policy:
-then something can be used once on every replica. Must not: know what is used.
+The store remembers a digest until the seal has expired. What was sealed before the store lost what it knew counts as used. Without the
+store each replica remembers by itself, where that is the policy: then something can be used once on every replica. Must not: know what
+is used.
 """
 
 from __future__ import annotations
@@ -22,20 +23,32 @@ _TAKE: Final = StoreScript("return redis.call('SET', KEYS[1], '1', 'NX', 'PX', A
 
 class SingleUse:
     def __init__(
-        self, store: SharedStore, keys: SealingKeys, *, refuses: bool, clock: Callable[[], float] = time.monotonic
+        self,
+        store: SharedStore,
+        keys: SealingKeys,
+        *,
+        refuses: bool,
+        store_born_at: Callable[[], float],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`store_born_at` is since when the store has lost nothing, on the clock that says when something was sealed."""
         self._store = store
         self._keys = keys
         self._refuses = refuses
+        self._store_born_at = store_born_at
         self._clock = clock
         self._known: OrderedDict[str, float] = OrderedDict()
 
-    async def take(self, sealed: str, life_s: float) -> bool:
-        """Whether this is the first use. Raises where that can't be known and the policy is to refuse."""
+    async def take(self, sealed: str, sealed_at: float, life_s: float) -> bool:
+        """Whether this is the first use, as far as is known. Raises while that can't be known and the policy is to refuse.
+
+        `life_s` is for how long it may still be used.
+        """
         name = self._keys.digest(_PURPOSE, sealed)
         is_first = self._take_here(name, life_s)  # also where the store decides: it may have been away before
         try:
-            return await self._store.run(_TAKE, f"once:{name}", max(1, int(life_s * 1000))) == 1 and is_first
+            is_new = await self._store.run(_TAKE, f"once:{name}", max(1, int(life_s * 1000))) == 1
+            return is_first and is_new and not (self._refuses and sealed_at < self._store_born_at())
         except StoreUnavailableError as problem:
             if not self._refuses:
                 return is_first

@@ -13,7 +13,7 @@ from pactgate.config.change import shown
 from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigurationError
-from pactgate.config.sections.state import NEEDS_STORE, read_key
+from pactgate.config.sections.state import NEEDS_STORE, read_keys
 
 KEY = "5e" * 32
 STORE = "redis://user:longpassword@store:6379/0"
@@ -49,14 +49,23 @@ def test_the_key_may_come_from_the_environment_and_is_masked(tmp_path: Path) -> 
     "text", [KEY, base64.b64encode(bytes(32)).decode(), base64.urlsafe_b64encode(b"\xff" * 32).decode()]
 )
 def test_a_key_is_32_bytes_in_hexadecimal_or_base64(text: str) -> None:
-    key = read_key(text)
-    assert key is not None
+    (key,) = read_keys(text)
     assert len(key) == 32
 
 
-@pytest.mark.parametrize("text", ["", "x", "5e" * 31, "é" * 32, "=" * 44, base64.b64encode(bytes(31)).decode()])
+def test_older_keys_follow_the_current_one_and_each_is_masked(tmp_path: Path) -> None:
+    older = base64.b64encode(b"\xff" * 32).decode()
+    config = loaded(tmp_path, {"url": STORE}, PACTGATE_KEY=f"{KEY},{older}")
+    assert read_keys(config.state.key or "") == (bytes.fromhex(KEY), b"\xff" * 32)
+    assert {KEY, older} <= set(config.secrets)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "5e" * 31, "é" * 32, "=" * 44, base64.b64encode(bytes(31)).decode(), f"{KEY},x", f"!!{'A' * 43}="],
+)
 def test_anything_else_is_no_key(text: str) -> None:
-    assert read_key(text) is None
+    assert read_keys(text) == ()
 
 
 def test_a_store_without_a_key_is_refused(tmp_path: Path) -> None:

@@ -23,12 +23,25 @@ async def test_requests_to_one_replica_share_a_connection() -> None:
             await peer.send(answer(received.body))
 
     async with ScriptedHttp(play) as server:
-        client = HopClient("/internal/hop", 1024)
+        client = HopClient("/internal/hop")
         for number in range(5):
             response = await client.send(f"127.0.0.1:{server.port}", b"%d" % number)
             assert response.body == b"%d" % number
         await client.close()
     assert connections == 1
+
+
+async def test_a_list_of_many_servers_comes_back_whole() -> None:
+    size = 20 * 1024 * 1024
+
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(answer(b"x" * size))
+
+    async with ScriptedHttp(play) as server:
+        client = HopClient("/internal/hop")
+        assert len((await client.send(f"127.0.0.1:{server.port}", b"x")).body) == size
+        await client.close()
 
 
 async def test_what_waits_for_a_replica_that_has_gone_ends_and_may_have_run() -> None:
@@ -40,7 +53,7 @@ async def test_what_waits_for_a_replica_that_has_gone_ends_and_may_have_run() ->
         await peer.gone()
 
     async with ScriptedHttp(play) as server:
-        client, address = HopClient("/internal/hop", 1024), f"127.0.0.1:{server.port}"
+        client, address = HopClient("/internal/hop"), f"127.0.0.1:{server.port}"
         waiting = asyncio.create_task(client.send(address, b"x"))
         await received.wait()
         client.forget(address)
@@ -65,7 +78,7 @@ async def test_what_waits_for_a_replica_that_hangs_ends_and_what_only_takes_long
 
     looks: list[object] = []
     async with ScriptedHttp(play) as server:
-        client, address = HopClient("/internal/hop", 1024, look_s=0.05), f"127.0.0.1:{server.port}"
+        client, address = HopClient("/internal/hop", look_s=0.05), f"127.0.0.1:{server.port}"
         waiting = asyncio.create_task(client.send(address, b"x"))
         await received.wait()
         await eventually(lambda: len(looks) >= 3)
@@ -80,7 +93,7 @@ async def test_what_waits_for_a_replica_that_hangs_ends_and_what_only_takes_long
 async def test_a_replica_that_can_not_be_reached_did_nothing() -> None:
     async with ScriptedHttp(lambda peer: peer.gone()) as server:
         port = server.port
-    client = HopClient("/internal/hop", 1024)
+    client = HopClient("/internal/hop")
     with pytest.raises(GatewayFailure) as refused:
         await client.send(f"127.0.0.1:{port}", b"x")
     assert refused.value.verdict is Verdict.DID_NOT_RUN

@@ -6,9 +6,10 @@ Must not: open a connection. Decision D22: replicas share state through Redis or
 from __future__ import annotations
 
 import re
-from base64 import urlsafe_b64decode
+from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
@@ -26,19 +27,24 @@ _EVERYWHERE: Final = ("0.0.0.0", "::")
 check_hop_address: Final = value_checks.check_allowed_host
 
 
+def read_keys(text: str) -> tuple[bytes, ...]:
+    """The keys of one setting or variable, with a comma or space between them; none at all where one of them is no key."""
+    keys = [read_key(word) for word in text.replace(",", " ").split()]
+    return tuple(key for key in keys if key is not None) if None not in keys else ()
+
+
 def read_key(text: str) -> bytes | None:
     """The 32 bytes of a key in hexadecimal or base64; None for anything else."""
     if _HEX.fullmatch(text):
         return bytes.fromhex(text)
-    try:
-        key = urlsafe_b64decode(text.translate(str.maketrans("+/", "-_")).rstrip("=") + "=")
-    except (Base64Error, UnicodeEncodeError, ValueError):
-        return None
-    return key if len(key) == KEY_BYTES else None
+    with suppress(ValueError, Base64Error):
+        key = b64decode(text.translate(str.maketrans("-_", "+/")).rstrip("=") + "=", validate=True)
+        return key if len(key) == KEY_BYTES else None
+    return None
 
 
 def check_key(text: str) -> ValueFault | None:
-    if read_key(text) is None:
+    if not read_keys(text):
         return ValueFault(f"A key has {KEY_BYTES} bytes, in hexadecimal or base64.", _GENERATE)
     return None
 
@@ -70,10 +76,17 @@ def store_secrets(text: str) -> tuple[str, ...]:
     return (password, unquote(password)) if password else ()
 
 
+def _each_key(text: str) -> tuple[str, ...]:
+    """What is masked: the keys as written, one by one."""
+    return tuple(text.replace(",", " ").split())
+
+
 StoreUrl = Annotated[
     str, Meta(min_length=1, max_length=2000, extra={"expand": True, "secret": store_secrets, "check": check_store_url})
 ]
-Key = Annotated[str, Meta(min_length=1, max_length=200, extra={"expand": True, "secret": True, "check": check_key})]
+Key = Annotated[
+    str, Meta(min_length=1, max_length=400, extra={"expand": True, "secret": _each_key, "check": check_key})
+]
 HopAddress = Annotated[str, Meta(max_length=255, extra={"expand": True, "check": check_hop_address})]
 StorePolicy = Literal["local", "refuse"]
 
@@ -122,8 +135,8 @@ class StateSection(Section, frozen=True, kw_only=True):
     key: Annotated[
         Key | None,
         doc(
-            "32 bytes in hexadecimal or base64, the same for all replicas; everything shared is sealed with it. "
-            "Default: the variable `PACTGATE_KEY`."
+            "32 bytes in hexadecimal or base64, the same for all replicas; everything shared is sealed with it. Older "
+            "keys may follow, after a comma. Default: the variable `PACTGATE_KEY`."
         ),
     ] = None
     previous_key: Annotated[

@@ -20,14 +20,15 @@ _LIMITS: Final = PoolLimits(max_open=2048, max_idle=64, connect_timeout_s=1.0)
 """Each stream of a client takes one connection for as long as it is open."""
 _HEADERS: Final = b"Content-Type: application/octet-stream\r\nAccept: application/json, text/event-stream\r\n"
 _MAX_TARGETS: Final = 1024
+_MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
+"""Lists of many servers are one answer; the owner has bounded what is in them."""
 LOOK_S: Final = 5.0
 """So often each replica is asked whether it still answers, and so long it has to do so."""
 
 
 class HopClient:
-    def __init__(self, path: str, max_body_bytes: int, look_s: float = LOOK_S) -> None:
+    def __init__(self, path: str, look_s: float = LOOK_S) -> None:
         self._path = path
-        self._max_body_bytes = max_body_bytes
         self._look_s = look_s
         self._client = HttpClient(_LIMITS)
         # Connections of their own: a question must not wait for a place behind the streams of clients.
@@ -43,7 +44,7 @@ class HopClient:
             target = self._targets[address] = HttpTarget("replica", f"http://{address}{self._path}")
             if self._watching is None or self._watching.done():
                 self._watching = asyncio.create_task(self._watch(), name="hops")
-        return await self._client.request(b"POST", target, _HEADERS, message, max_body_bytes=self._max_body_bytes)
+        return await self._client.request(b"POST", target, _HEADERS, message, max_body_bytes=_MAX_ANSWER_BYTES)
 
     def forget(self, address: str) -> None:
         """A replica has gone: end what waits for it."""
