@@ -144,6 +144,6 @@ def shared_credentials(state: StateSection) -> CredentialStore:
     from pactgate.state.shared_credentials import SharedRows  # only replicas pay for it
 
     assert state.url is not None, "there is a store"
-    keys = keys_of(state).keys("credentials")
-    given = ",".join(base64.b64encode(key).decode() for key in keys)
-    return CredentialStore(SharedRows(state.url, state.key_prefix), GivenKeys(given, "state.key"))
+    keys = keys_of(state)
+    given = ",".join(base64.b64encode(key).decode() for key in keys.keys("credentials"))
+    return CredentialStore(SharedRows(state.url, state.key_prefix, keys), GivenKeys(given, "state.key"))

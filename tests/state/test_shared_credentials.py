@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from pactgate.sign_ins import shared_credentials
 from pactgate.state import shared_credentials as module
 from pactgate.state.credential_keys import new_key
 from pactgate.state.credential_store import CredentialStore
+from tests.support.eventually import eventually_blocking
 from tests.support.redis_server import RedisServer, needs_redis
 
 pytestmark = [pytest.mark.interop, needs_redis]
@@ -24,7 +26,7 @@ def store_of(redis: RedisServer, key: str = KEY, previous_key: str | None = None
     return shared_credentials(StateSection(url=redis.url, key=key, previous_key=previous_key))
 
 
-def test_replicas_read_what_one_wrote_and_the_store_does_not(redis: RedisServer, tmp_path: Path) -> None:
+def test_replicas_read_what_one_wrote_and_the_store_does_not(redis: RedisServer) -> None:
     one, other = store_of(redis), store_of(redis)
     assert one.exists
     assert one.read("grant", "linear", "https://a.example") is None
@@ -36,7 +38,8 @@ def test_replicas_read_what_one_wrote_and_the_store_does_not(redis: RedisServer,
     assert other.state() != before
     assert one.write("grant", "linear", "https://a.example", b"2", replaces=0) is None
     assert one.write("grant", "linear", "https://a.example", b"2", replaces=1) == 2
-    assert SECRET not in b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert not any(part in redis.dump() for part in (SECRET, b"linear", b"a.example"))
+    assert all(life_ms > 0 for life_ms in redis.keys().values())
 
 
 def test_the_rows_of_one_principal_are_removed_alone(redis: RedisServer) -> None:
@@ -72,20 +75,45 @@ async def test_one_replica_holds_the_credentials_and_one_that_died_frees_them(
                 raise AssertionError("held twice")
     async with asyncio.timeout(1), other.locked("linear", "alice"):
         pass
-    monkeypatch.setattr(module, "LOCK_S", 0.3)
-    held = one.locked("linear", "alice")
-    await held.__aenter__()  # and nobody gives it back
+    monkeypatch.setattr(module, "LOCK_S", 0.5)
+    async with one.locked("linear", "alice"):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.2), other.locked("linear", "alice"):
+                raise AssertionError("its holder lives")
+        lock = next(name for name in redis.keys() if "lock" in name)  # noqa: SIM118 - no mapping
+    redis.command("SET", lock, "somebody who was killed", "PX", "500")
     async with asyncio.timeout(3), other.locked("linear", "alice"):
         pass
-    await held.__aexit__(None, None, None)
 
 
 def test_a_store_that_is_away_is_said_and_comes_back(redis: RedisServer) -> None:
     store = store_of(redis)
     store.write("grant", "linear", "u", SECRET)
+    known = store.read("grant", "linear", "u")
+    redis.suspend()
+    begun = time.monotonic()
+    assert store.read("grant", "linear", "u") == known, "a token that is known is not lost"
+    for attempt in (lambda: store.read("grant", "linear", "x"), lambda: store.write("grant", "linear", "u", b"2")):
+        with pytest.raises(GatewayFailure) as refused:
+            attempt()
+        assert refused.value.kind is Kind.STATE_UNAVAILABLE
+    assert time.monotonic() - begun < 3, "one answer is waited for, and not one each time"
     redis.stop()
-    with pytest.raises(GatewayFailure) as refused:
-        store.read("grant", "linear", "u")
-    assert refused.value.kind is Kind.STATE_UNAVAILABLE
     redis.start()
-    assert store.read("grant", "linear", "u") is None, "this one keeps nothing on disk"
+    eventually_blocking(lambda: store.read("grant", "linear", "u") is None)  # this one keeps nothing on disk
+
+
+async def test_all_of_it_works_in_a_cluster(tmp_path: Path) -> None:
+    bus = RedisServer(tmp_path)  # only for a free port
+    redis = RedisServer(tmp_path, arguments=("--cluster-enabled", "yes", "--cluster-port", str(bus.port))).start()
+    try:
+        redis.command("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+        eventually_blocking(lambda: b"cluster_state:ok" in redis.command("CLUSTER", "INFO"))
+        store = store_of(redis)
+        async with store.locked("linear"):
+            assert store.write("grant", "linear", "u", SECRET, replaces=0) == 1
+        assert store.rotate() == 1
+        assert store.rows("grant") == [store.read("grant", "linear", "u")]
+        assert store.remove("linear")
+    finally:
+        redis.stop()

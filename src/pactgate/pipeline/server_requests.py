@@ -205,9 +205,8 @@ class ServerRequestBridge:
 
     async def _begin_again(self, request: UpstreamRequest, state: Raw, opened: SignedState) -> str | None:
         """A caller comes again with answers. Returns the state of its server, for a round of that server's own."""
-        if self._use_once is not None and not await self._use_once(
-            _state(state), opened.sealed_at, self._signer.life_left_s(opened)
-        ):
+        life_s = self._signer.life_left_s(opened)
+        if self._use_once is not None and not await self._use_once(_state(state), opened.sealed_at, life_s):
             raise refused("it was used already, or the gateways have lost whether it was")
         if opened.kind == _UPSTREAM:
             return opened.content

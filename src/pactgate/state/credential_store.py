@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pactgate.config.sections.state import read_key
+from pactgate.config.sections.state import read_keys
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.state.credential_keys import KeySource, KeyUnusableError, key_source, new_key
 from pactgate.state.credential_rows import CredentialRow, CredentialRows, FileRows, RowsUnusableError
@@ -158,11 +158,8 @@ class CredentialStore:
         """The key to seal with, and older ones that rows may still need."""
         if not self._keys:
             with self._explained():
-                texts = self._source.read().replace(",", " ").split()
-            found = [read_key(text) for text in texts]
-            self._keys = [key for key in found if key is not None]
-            if not found or None in found:
-                self._keys = []
+                self._keys = [*read_keys(self._source.read())]
+            if not self._keys:
                 why = f"{self._source.where} is no key: write 32 random bytes as base64 (openssl rand -base64 32)."
                 raise self._unusable(RowsUnusableError(why))
         return self._keys
