@@ -14,7 +14,8 @@ from tests.cli.program import Served, environment, run, run_program, write_confi
 from tests.runner.driving import write_tools
 
 KIT = '@tool(**query)\ndef double(number: int) -> int:\n    "Doubles."\n    return 2 * number\n'
-BAD = '@tool\ndef one() -> None:\n    "x"\n@tool(**query)\ndef two(a):\n    "x"\n'
+FIRST = '@tool(category="x", idempotent=2, effects=["y"])'
+BAD = FIRST + '\ndef one() -> None:\n    "x"\n@tool(**query)\ndef two(a):\n    "x"\n'
 
 
 def test_a_good_file_is_summed_up(tmp_path: Path) -> None:
@@ -29,7 +30,7 @@ def test_every_problem_of_a_bad_file_is_named_with_its_line(tmp_path: Path) -> N
     path = write_tools(tmp_path, BAD)
     done = run(tmp_path, "check", "kit.py")
     assert (done.returncode, done.stdout) == (1, "")
-    line = path.read_text().splitlines().index("@tool") + 1
+    line = path.read_text().splitlines().index(FIRST) + 1
     assert done.stderr.count(f"kit.py:{line}: one: ") == 3
     assert f"kit.py:{line + 3}: two: " in done.stderr
     assert json.loads(run(tmp_path, "check", "kit.py", "--json").stdout)["ok"] is False

@@ -11,7 +11,8 @@ from tests.runner.driving import Driven, write_tools
 
 GOOD = '@tool(**query)\ndef one() -> int:\n    "One."\n    return 1\n'
 BETTER = GOOD + '@tool(**query)\ndef two() -> int:\n    "Two."\n    return 2\n'
-BAD = GOOD + "@tool\ndef three():\n    pass\n"
+MARKED = '@tool(category="x", idempotent=2)'
+BAD = GOOD + MARKED + "\ndef three():\n    pass\n"
 REPORT = "notifications/dev.pactgate/report"
 
 
@@ -45,7 +46,7 @@ def test_a_file_that_is_bad_from_the_start_says_so_in_its_list_until_it_is_good(
     path = write_tools(tmp_path, BAD)
     with Driven(path) as driven:
         refused = driven.ask("tools/list")["error"]["message"]
-        line = path.read_text().splitlines().index("@tool") + 1
+        line = path.read_text().splitlines().index(MARKED) + 1
         assert f"{path}:{line}: three: " in refused
         assert "category" in refused
         write_tools(tmp_path, GOOD)

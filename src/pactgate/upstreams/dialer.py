@@ -62,6 +62,11 @@ class Session:
         return self.identity.hint.after((time.monotonic() - self._began_at) * 1000)
 
     @property
+    def asks_by_result(self) -> bool:
+        """Whether the server asks back by an input-required result: a modern one, and the runner of Python tools."""
+        return self.identity.era is Era.MODERN or self.peer.is_ours
+
+    @property
     def hears_unasked(self) -> bool:
         """Whether what a legacy server says by itself can reach us: over HTTP it needs a stream of its own, which it may not offer."""
         channel = self.peer.channel
