@@ -92,3 +92,35 @@ def test_the_doctor_looks_at_the_file(tmp_path: Path) -> None:
     write_config(tmp_path, {"kit": {"tools": "absent.py"}})
     done = run_program(tmp_path, "doctor")
     assert "absent.py does not exist" in done.stdout
+
+
+BARE = '''
+from pathlib import Path
+
+@tool
+def peek() -> str:
+    "Reads."
+    return Path("/proc/sys/kernel/ostype").read_text().strip()
+@tool
+def note(text: str) -> None:
+    "Writes."
+    Path("notes.txt").write_text(text)
+@tool(category="query")
+def never() -> None:
+    "Is not called."
+'''
+
+
+def test_check_proposes_what_a_bare_tool_was_seen_to_do(tmp_path: Path) -> None:
+    write_tools(tmp_path, BARE)
+    with Served(tmp_path, "kit.py") as gateway:
+        gateway.wait_for("ok +kit")
+        assert gateway.run("call", "peek").returncode == 0
+        assert gateway.run("call", "note", "text=x").returncode == 0
+        assert "observed: not declared" in gateway.run("tools", "--verbose").stdout
+        said = gateway.run("check", "kit.py").stdout
+    assert '  peek     @tool(category="query", idempotent=True, effects=["filesystem.read"])' in said
+    assert '  note     @tool(category="mutation", idempotent=False, effects=["filesystem.write"])' in said
+    assert "as it was seen to do in 1 call\n" in said
+    assert "Nothing is known of what these do: never." in said
+    assert "not declared" in said.splitlines()[2]

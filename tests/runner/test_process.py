@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.runner.driving import Driven, write_tools
+from tests.runner.driving import WAIT_S, Driven, write_tools
 
 GOOD = '@tool(**query)\ndef one() -> int:\n    "One."\n    return 1\n'
 BETTER = GOOD + '@tool(**query)\ndef two() -> int:\n    "Two."\n    return 2\n'
@@ -87,3 +87,16 @@ def test_check_prints_what_a_file_offers_or_all_that_is_wrong_with_it(tmp_path: 
     assert (bad.returncode, bad.stdout) == (1, "")
     assert len(bad.stderr.splitlines()) >= 3
     assert "There is no such file." in check(tmp_path / "absent.py").stderr
+
+
+def test_a_file_that_asks_for_other_packages_is_left_to_a_new_interpreter(tmp_path: Path) -> None:
+    block = '# /// script\n# dependencies = ["{}"]\n# ///\n'
+    path = write_tools(tmp_path, GOOD)
+    text = path.read_text()
+    path.write_text(block.format("a") + text)
+    with Driven(path) as driven:
+        assert names(driven) == ["one"]
+        path.write_text(block.format("a") + text + BETTER.removeprefix(GOOD))
+        driven.hear("notifications/tools/list_changed")
+        path.write_text(block.format("b") + text)
+        assert driven.process.wait(WAIT_S) == 0

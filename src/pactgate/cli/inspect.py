@@ -181,6 +181,8 @@ def _effects(tool: dict[str, Any]) -> str:
     """How the effects are known, and which ones the contract names: `observed: network`."""
     level = str(tool.get("effectsLevel") or "unknown").partition(":")[0]
     contract = tool.get("contract")
+    if isinstance(contract, dict) and "effects" in contract.get("assumed", ()):
+        return f"{level}: not declared"
     named = contract.get("effects") if isinstance(contract, dict) else None
     return f"{level}: {', '.join(map(str, named)) or 'none'}" if isinstance(named, list | tuple) else level
 

@@ -1,6 +1,7 @@
 """A Python file of tools on the command line: `pactgate serve notes.py` and `pactgate check notes.py`.
 
-Must not: run the file's code in this process; a child process does.
+For a tool whose declaration says less than it could, `check` proposes one from what running gateways saw it do. Must not: run the file's
+code in this process; a child process does.
 """
 
 from __future__ import annotations
@@ -9,17 +10,24 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pactgate.cli import terminal
 from pactgate.cli.errors import CommandError
+from pactgate.cli.gateway_client import GatewayClient, GatewayClientError
+from pactgate.cli.running_gateways import running_gateways
 from pactgate.cli.table import Column, show_table
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import legal_id
-from pactgate.core.contract import CONTRACT_KEY
+from pactgate.core.contract import CONTRACT_KEY, READ_ONLY_CATEGORIES, Effect
 from pactgate.core.display import visible
+from pactgate.core.failures import GatewayFailure
+from pactgate.upstreams.tool_interpreter import interpreter_of
 
 CHECK_TIMEOUT_S: Final = 60.0
+_NOT_DECLARED: Final = "not declared"
+_CALLS_LOOKED_AT: Final = 20
 _COLUMNS: Final = (
     Column("TOOL"),
     Column("CATEGORY"),
@@ -44,12 +52,17 @@ def require_python_file(file: str) -> None:
         raise CommandError(f"There is no file {file}.")
 
 
-def check_tools(file: str, *, as_json: bool) -> int:
+def check_tools(file: str, *, as_json: bool, python: str | None = None) -> int:
     """List the tools of the file and return 0, or print every problem and return 1."""
     require_python_file(file)
-    command = [sys.executable, "-P", "-m", "pactgate.runner", "--check", file]
     try:
+        command = [*interpreter_of(file, python), "--check", file]
         done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_TIMEOUT_S, check=False)
+    except GatewayFailure as failure:
+        raise CommandError(failure.message, exit_code=1) from None
+    except FileNotFoundError as problem:
+        hint = "The file names its packages (`# /// script`): install uv, or name an interpreter that has them with `python`."
+        raise CommandError(f"There is no program {problem.filename}.", hint, exit_code=1) from None
     except subprocess.TimeoutExpired:
         hint = "Does it run an endless loop at module level?"
         raise CommandError(f"{file} was not loaded within {CHECK_TIMEOUT_S:.0f} s.", hint, exit_code=1) from None
@@ -68,16 +81,66 @@ def check_tools(file: str, *, as_json: bool) -> int:
         return 0
     terminal.say(f"{file} is valid: {len(tools)} tool{'s' * (len(tools) != 1)}.")
     show_table(_COLUMNS, map(_cells, tools))
+    _propose(file, [tool for tool in tools if _contract(tool)["assumed"]])
     return 0
 
 
 def _cells(tool: dict[str, Any]) -> list[Any]:
-    contract = tool["_meta"][CONTRACT_KEY]
+    contract = _contract(tool)
+    shown = {
+        "category": contract["category"],
+        "idempotent": "yes" if contract["idempotent"] else "no",
+        "effects": ", ".join(contract["effects"]) or "none",
+    }
     return [
         tool["name"],
-        contract["category"],
-        "yes" if contract["idempotent"] else "no",
-        ", ".join(contract["effects"]) or "none",
+        *(_NOT_DECLARED if word in contract["assumed"] else text for word, text in shown.items()),
         ", ".join(one["code"] for one in contract["errorCodes"]),
         tool["description"].partition("\n")[0],
     ]
+
+
+def _contract(tool: dict[str, Any]) -> dict[str, Any]:
+    contract: dict[str, Any] = tool["_meta"][CONTRACT_KEY]
+    return contract
+
+
+def _propose(file: str, tools: Sequence[dict[str, Any]]) -> None:
+    """A declaration for each tool that has none, as its calls in running gateways were seen."""
+    if not tools:
+        return
+    server, unseen = tools_server(file).id, []
+    terminal.say()
+    for tool in tools:
+        calls = [call for client in _running() for call in _calls_of(client, f"{server}.{tool['name']}")]
+        if calls:
+            seen = f"as it was seen to do in {len(calls)} call{'s' * (len(calls) != 1)}"
+            terminal.item(tool["name"], "bold", _proposal(_contract(tool), calls), seen)
+        else:
+            unseen.append(tool["name"])
+    if unseen:
+        terminal.say(f"Nothing is known of what these do: {', '.join(unseen)}. They count as tools that may do anything.")
+        terminal.say(f"Call them through `pactgate serve {file}`, and check again while it runs: it proposes what to declare.")
+
+
+def _proposal(contract: dict[str, Any], calls: Sequence[dict[str, Any]]) -> str:
+    seen = sorted({str(done["kind"]) for call in calls for done in call["operations"] if done.get("kind")})
+    category = contract["category"]
+    if "category" in contract["assumed"]:  # what a request over the network does elsewhere can't be seen
+        category = "execution" if Effect.PROCESS in seen else "query" if {*seen} <= {Effect.READ} else "mutation"
+    idempotent = category in READ_ONLY_CATEGORIES if "idempotent" in contract["assumed"] else contract["idempotent"]
+    effects = seen if "effects" in contract["assumed"] else contract["effects"]
+    return f'@tool(category="{category}", idempotent={idempotent}, effects={json.dumps(effects)})'
+
+
+def _running() -> list[GatewayClient]:
+    return [GatewayClient(gateway.url, os.environ.get("PACTGATE_TOKEN")) for gateway in running_gateways()]
+
+
+def _calls_of(client: GatewayClient, tool: str) -> list[dict[str, Any]]:
+    """The last calls of a tool that went well. A gateway that lets nobody look has none."""
+    try:
+        listed = client.get(f"/api/calls?filter=tool:{tool}+outcome:ok")["calls"]
+        return [client.get(f"/api/calls/{call['requestId']}") for call in listed[:_CALLS_LOOKED_AT]]
+    except GatewayClientError:
+        return []

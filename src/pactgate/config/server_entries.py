@@ -40,6 +40,7 @@ _OWN_KEYS: Final = {
     "env": ("command", "tools"),
     "cwd": ("command", "tools"),
     "effects": ("command", "tools"),
+    "python": ("tools",),
     "undeclaredEffects": ("tools",),
     "auth": ("url",),
     "start": ("command",),

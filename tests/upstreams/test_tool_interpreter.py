@@ -1,0 +1,71 @@
+"""Which interpreter runs a file of tools, and that one with packages of its own needs no installation of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from pactgate.core.failures import GatewayFailure
+from pactgate.upstreams.tool_interpreter import PACKAGE_FOLDER, folders_of, interpreter_of
+from tests.journeys.test_python_tools import opened_gateway
+from tests.support.python_tools import kit
+
+TOOL = """
+from pactgate import tool
+import only_there
+
+@tool
+def where() -> str:
+    "Says where."
+    return only_there.PLACE
+"""
+
+
+def file_with(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "kit.py"
+    path.write_text(text)
+    return str(path)
+
+
+def test_the_gateways_own_runs_a_file_that_asks_for_nothing(tmp_path: Path) -> None:
+    assert Path(PACKAGE_FOLDER, "pactgate", "runner").is_dir()
+    start = (sys.executable, "-P", "-m", "pactgate.runner")  # -P: what lies about there is not imported
+    assert interpreter_of(file_with(tmp_path, "x = 1"), None) == start
+    assert interpreter_of(str(tmp_path / "absent.py"), None) == start
+
+
+def test_a_file_that_names_its_packages_is_run_by_uv_with_them(tmp_path: Path) -> None:
+    block = '# /// script\n# dependencies = ["requests<3", "rich"]\n# ///\n'
+    words = interpreter_of(file_with(tmp_path, block), None)
+    assert words[:6] == ("uv", "run", "--quiet", "--no-project", "--python", sys.executable)
+    assert words[6:12] == ("--with", "requests<3", "--with", "rich", "--", "python")
+    other = interpreter_of(file_with(tmp_path, block.replace("# dep", '# requires-python = ">=3.12"\n# dep')), None)
+    assert other[5] == ">=3.12"
+    assert "msgspec" in other  # ours is built for this version
+
+
+def test_a_block_that_can_not_be_read_is_a_failure_with_the_file(tmp_path: Path) -> None:
+    with pytest.raises(GatewayFailure, match=r"kit\.py can't be read"):
+        interpreter_of(file_with(tmp_path, "# /// script\n# dependencies = 1\n# ///\n"), None)
+
+
+def test_a_confined_runner_may_read_its_environment() -> None:
+    assert folders_of(None) == (PACKAGE_FOLDER,)
+    assert "/srv/.venv" in folders_of("/srv/.venv/bin/python")
+
+
+async def test_an_environment_of_its_own_needs_no_package_of_ours(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "own")], check=True)
+    python = str(tmp_path / "own" / "bin" / "python")
+    asked = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True)
+    packages = Path(asked.stdout.decode().strip())
+    packages.mkdir(parents=True, exist_ok=True)
+    (packages / "only_there.py").write_text('PLACE = "there"')
+    server = replace(kit(tmp_path), tools=file_with(tmp_path, TOOL), python=python)
+    async with asyncio.timeout(20), opened_gateway(server) as opened:
+        assert (await opened.invoke("where"))["data"]["structuredContent"] == {"result": "there"}
