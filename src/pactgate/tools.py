@@ -228,8 +228,8 @@ class _Words:
 
     def __init__(self, category: Any, idempotent: Any, effects: Any, errors: Any, cache_ttl_ms: Any) -> None:
         given = {"category": category, "idempotent": idempotent, "effects": effects}
-        self._assumed = tuple(word for word, value in given.items() if value is UNSET)
-        self._category = "mutation" if category is UNSET else category
+        self._assumed: Any = tuple(word for word, value in given.items() if value is UNSET)
+        self._category: Any = "mutation" if category is UNSET else category
         self._idempotent = False if idempotent is UNSET else idempotent
         if effects is UNSET:
             effects = [one for one in Effect if one not in _CHANGES or self._category not in READ_ONLY_CATEGORIES]

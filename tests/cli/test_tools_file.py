@@ -94,7 +94,7 @@ def test_the_doctor_looks_at_the_file(tmp_path: Path) -> None:
     assert "absent.py does not exist" in done.stdout
 
 
-BARE = '''
+BARE = """
 from pathlib import Path
 
 @tool
@@ -108,7 +108,7 @@ def note(text: str) -> None:
 @tool(category="query")
 def never() -> None:
     "Is not called."
-'''
+"""
 
 
 def test_check_proposes_what_a_bare_tool_was_seen_to_do(tmp_path: Path) -> None:

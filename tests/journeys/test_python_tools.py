@@ -246,7 +246,9 @@ async def test_a_file_that_changes_is_served_as_it_is_now(kit_opened: Any, tmp_p
 
 async def test_a_file_that_can_not_be_served_is_named_with_every_problem(tmp_path: Path) -> None:
     path = tmp_path / "bad.py"
-    path.write_text("from pactgate import tool\n@tool(idempotent=2)\ndef one():\n    pass\n@tool\ndef two():\n    pass\n")
+    path.write_text(
+        "from pactgate import tool\n@tool(idempotent=2)\ndef one():\n    pass\n@tool\ndef two():\n    pass\n"
+    )
     server = ServerConfig(id="bad", tools=str(path))
     async with Gateway.open(Config(servers={"bad": server})) as gateway:
         (row,) = (await gateway.discover()).server_results

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -96,7 +96,7 @@ def test_what_nobody_can_write_as_json_is_a_type_error() -> None:
 
 
 def test_two_models_of_one_name_are_refused() -> None:
-    other = type("Street", (BaseModel,), {"__annotations__": {"number": int}})
-    outer = type("Outer", (BaseModel,), {"__annotations__": {"streets": list[other]}})
+    other: Any = type("Street", (BaseModel,), {"__annotations__": {"number": int}})
+    outer: Any = type("Outer", (BaseModel,), {"__annotations__": {"streets": list[other]}})
     with pytest.raises(TypeError, match="two of its models are called Street"):
         schema_of(dict[str, tuple[Person, outer]])

@@ -59,13 +59,19 @@ def test_a_confined_runner_may_read_its_environment() -> None:
     assert "/srv/.venv" in folders_of("/srv/.venv/bin/python")
 
 
-async def test_an_environment_of_its_own_needs_no_package_of_ours(tmp_path: Path) -> None:
+@pytest.fixture
+def python(tmp_path: Path) -> str:
+    """The interpreter of an environment with a package that nobody else has."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "own")], check=True)
     python = str(tmp_path / "own" / "bin" / "python")
-    asked = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True)
-    packages = Path(asked.stdout.decode().strip())
+    where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    packages = Path(subprocess.run(where, capture_output=True, text=True, check=True).stdout.strip())
     packages.mkdir(parents=True, exist_ok=True)
     (packages / "only_there.py").write_text('PLACE = "there"')
+    return python
+
+
+async def test_an_environment_of_its_own_needs_no_package_of_ours(tmp_path: Path, python: str) -> None:
     server = replace(kit(tmp_path), tools=file_with(tmp_path, TOOL), python=python)
     async with asyncio.timeout(20), opened_gateway(server) as opened:
         assert (await opened.invoke("where"))["data"]["structuredContent"] == {"result": "there"}

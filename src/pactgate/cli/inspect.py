@@ -12,7 +12,7 @@ from pactgate.cli import terminal
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers, status_of, without_name
-from pactgate.cli.shared_options import server_option, with_gateway
+from pactgate.cli.shared_options import CommandWithServer, server_option, with_gateway
 from pactgate.cli.table import Column, show_table
 from pactgate.cli.tool_cost import Cost, costs_of, hints_of
 from pactgate.core.display import flat
@@ -46,7 +46,7 @@ def servers(client: GatewayClient, *, verbose: bool, as_json: bool) -> int:
     return 0
 
 
-@click.command()
+@click.command(cls=CommandWithServer)
 @click.argument("name", required=False)
 @server_option
 @click.option(
@@ -61,7 +61,7 @@ def tools(
 ) -> int:
     """List the tools that can be called.
 
-    NAME lists only tools with this text in their name.
+    NAME lists only tools with this text in their name. After -- comes a server to ask without a gateway.
     """
     found = [tool for tool in client.rows("tools") if server in (None, tool.get("serverId"))]
     if name is not None:

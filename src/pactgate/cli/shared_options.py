@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pactgate.cli.running_gateways import RunningGateway
 
 _MAX_TOKEN_CHARS: Final = 8192
+_SERVER_WORDS: Final = "pactgate.server"
 
 config_option: Final = click.option(
     "--config",
@@ -49,6 +50,19 @@ _token_file_option: Final = click.option(
 )
 
 
+class CommandWithServer(click.Command):
+    """A command whose words after `--` start a server, or are its URL: it is asked instead of a gateway."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            at = args.index("--")
+            args, ctx.meta[_SERVER_WORDS] = args[:at], tuple(args[at + 1 :])
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- CMD...|URL]"]
+
+
 def with_gateway(function: Callable[..., int]) -> Callable[..., int]:
     """Add the options of the connection and `--json`, and call the function with a GatewayClient as its first argument."""
 
@@ -56,6 +70,12 @@ def with_gateway(function: Callable[..., int]) -> Callable[..., int]:
     def run(
         *, url: str | None, token: str | None, token_file: str | None, ca_file: str | None, **options: object
     ) -> int:
+        words = click.get_current_context().meta.get(_SERVER_WORDS)
+        if words is not None:
+            from pactgate.cli.direct_server import direct_client  # the whole gateway
+
+            with direct_client(words) as client:
+                return function(client, **options)
         return function(gateway_client(url=url, token=token, token_file=token_file, ca_file=ca_file), **options)
 
     return gateway_options(json_option(run))

@@ -11,12 +11,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from pactgate.cli import terminal
 from pactgate.cli.errors import CommandError
-from pactgate.cli.gateway_client import GatewayClient, GatewayClientError
-from pactgate.cli.running_gateways import running_gateways
 from pactgate.cli.table import Column, show_table
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import legal_id
@@ -112,15 +111,19 @@ def _propose(file: str, tools: Sequence[dict[str, Any]]) -> None:
     server, unseen = tools_server(file).id, []
     terminal.say()
     for tool in tools:
-        calls = [call for client in _running() for call in _calls_of(client, f"{server}.{tool['name']}")]
+        calls = _calls_of(f"{server}.{tool['name']}")
         if calls:
             seen = f"as it was seen to do in {len(calls)} call{'s' * (len(calls) != 1)}"
             terminal.item(tool["name"], "bold", _proposal(_contract(tool), calls), seen)
         else:
             unseen.append(tool["name"])
     if unseen:
-        terminal.say(f"Nothing is known of what these do: {', '.join(unseen)}. They count as tools that may do anything.")
-        terminal.say(f"Call them through `pactgate serve {file}`, and check again while it runs: it proposes what to declare.")
+        terminal.say(
+            f"Nothing is known of what these do: {', '.join(unseen)}. They count as tools that may do anything."
+        )
+        terminal.say(
+            f"Call them through `pactgate serve {file}`, and check again while it runs: it proposes what to declare."
+        )
 
 
 def _proposal(contract: dict[str, Any], calls: Sequence[dict[str, Any]]) -> str:
@@ -133,14 +136,15 @@ def _proposal(contract: dict[str, Any], calls: Sequence[dict[str, Any]]) -> str:
     return f'@tool(category="{category}", idempotent={idempotent}, effects={json.dumps(effects)})'
 
 
-def _running() -> list[GatewayClient]:
-    return [GatewayClient(gateway.url, os.environ.get("PACTGATE_TOKEN")) for gateway in running_gateways()]
+def _calls_of(tool: str) -> list[dict[str, Any]]:
+    """The last calls of a tool that went well, in the gateways of this user. One that lets nobody look has none."""
+    from pactgate.cli.gateway_client import GatewayClient, GatewayClientError  # `serve FILE` needs none of it
+    from pactgate.cli.running_gateways import running_gateways
 
-
-def _calls_of(client: GatewayClient, tool: str) -> list[dict[str, Any]]:
-    """The last calls of a tool that went well. A gateway that lets nobody look has none."""
-    try:
-        listed = client.get(f"/api/calls?filter=tool:{tool}+outcome:ok")["calls"]
-        return [client.get(f"/api/calls/{call['requestId']}") for call in listed[:_CALLS_LOOKED_AT]]
-    except GatewayClientError:
-        return []
+    found: list[dict[str, Any]] = []
+    for gateway in running_gateways():
+        client = GatewayClient(gateway.url, os.environ.get("PACTGATE_TOKEN"), certificate=gateway.certificate)
+        with suppress(GatewayClientError):
+            listed = client.get(f"/api/calls?filter=tool:{tool}+outcome:ok")["calls"]
+            found += [client.get(f"/api/calls/{call['requestId']}") for call in listed[:_CALLS_LOOKED_AT]]
+    return found

@@ -28,9 +28,7 @@ def read_script_metadata(text: str) -> ScriptMetadata | None:
         return None
     if len(found) > 1:
         raise ValueError("it has two blocks `# /// script`")
-    content = "".join(
-        line[2:] if line.startswith("# ") else line[1:] for line in found[0][0].splitlines(keepends=True)
-    )
+    content = "".join(line[2:] if line.startswith("# ") else line[1:] for line in found[0][0].splitlines(keepends=True))
     try:
         return msgspec.convert(tomllib.loads(content), ScriptMetadata)
     except msgspec.ValidationError as problem:

@@ -152,7 +152,9 @@ class CallRunner:
             else:
                 structured = encode({"result": value} if tool.is_wrapped else value)
                 tool.result.decode(structured)
-                result = _succeeded([_block(value if isinstance(value, str) else structured.decode())], structured, seen)
+                result = _succeeded(
+                    [_block(value if isinstance(value, str) else structured.decode())], structured, seen
+                )
         except (TypeError, ValueError, RecursionError) as problem:
             message = f"The tool {tool.name} returned something that does not fit what it declares: {problem}."
             return CallResult(_failed(ContractError(ErrorCode.INVALID_OUTPUT, message), seen))
@@ -196,7 +198,9 @@ def _error_of(tool: ServedTool, outcome: BaseException) -> ContractError:
         return ContractError(ErrorCode.OPERATION_FAILED, str(outcome), {"reason": outcome.reason})
     traceback.print_exception(outcome)
     sys.stderr.flush()
-    message = f"The {tool.kind} {tool.name} failed unexpectedly. Its author finds the reason on the server's standard error."
+    message = (
+        f"The {tool.kind} {tool.name} failed unexpectedly. Its author finds the reason on the server's standard error."
+    )
     return ContractError(ErrorCode.INTERNAL_ERROR, message)
 
 

@@ -99,7 +99,9 @@ def _close(*descriptors: int) -> None:
 async def keep_loaded(path: Path, server: RunnerServer, outside: EffectWatch) -> None:
     """Load the file, and reload it whenever it or a module beside it has changed. Returns when it wants other packages."""
     packages = _packages(path, None)
-    while _packages(path, packages) == packages:  # else it is started again, by an interpreter with the packages it wants now
+    while (
+        _packages(path, packages) == packages
+    ):  # else it is started again, by an interpreter with the packages it wants now
         before = _state(str(path))
         outcome = await attempt(path, outside)
         if isinstance(outcome, LoadedTools):

@@ -206,5 +206,7 @@ def _field(name: str, about: dict[str, Any], schema: dict[str, Any]) -> dict[str
     if "enum" in found:
         found.setdefault("type", "string")
     if found.get("type") not in _PRIMITIVES:
-        raise TypeError(f"A person can't be asked for {name!r}: only texts, numbers, yes or no, and choices can be asked for.")
+        raise TypeError(
+            f"A person can't be asked for {name!r}: only texts, numbers, yes or no, and choices can be asked for."
+        )
     return found

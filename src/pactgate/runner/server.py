@@ -23,10 +23,10 @@ from pactgate.core.contract import CALLER_KEY, REPORT_METHOD, REQUEST_KEY, Opera
 from pactgate.core.display import cut
 from pactgate.core.failures import ErrorCode
 from pactgate.protocol import legacy, messages, modern, versions
+from pactgate.protocol.era_bridge import RESPONSES, STATE
 from pactgate.protocol.framing import LineDecoder, OversizedError
 from pactgate.protocol.messages import Notification, Rejection, Request, encode_json
 from pactgate.protocol.versions import MODERN_VERSIONS, Era
-from pactgate.protocol.era_bridge import RESPONSES, STATE
 from pactgate.runner.calls import CallRunner, ContractFault, contents_of, messages_of
 from pactgate.runner.load import LoadedTools
 from pactgate.runner.observe import EffectWatch
@@ -294,9 +294,7 @@ class RunnerServer:
 
         def tell(done: float, total: float | None, message: str | None) -> None:
             told = {"progressToken": token, "progress": done, "total": total, "message": message}
-            self._notify(
-                "notifications/progress", {key: value for key, value in told.items() if value is not None}
-            )
+            self._notify("notifications/progress", {key: value for key, value in told.items() if value is not None})
 
         return tell
 

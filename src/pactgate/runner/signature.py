@@ -70,16 +70,17 @@ def serve(declared: Declaration) -> ServedTool | list[str]:
     except _SignatureError as unusable:
         return unusable.problems
     contract = replace(declared.contract, takes_call=call_parameter is not None)
-    definition = {
-        "tool": lambda: _tool_definition(declared, contract, input_schema, output_schema),
-        "resource": lambda: _resource_definition(declared),
-        "prompt": lambda: _prompt_definition(declared, input_schema),
-    }[declared.kind]
+    if is_tool:
+        definition = _tool_definition(declared, contract, input_schema, output_schema)
+    elif declared.kind == "resource":
+        definition = _resource_definition(declared)
+    else:
+        definition = _prompt_definition(declared, input_schema)
     return ServedTool(
         name=declared.name,
         function=function,
         contract=contract,
-        definition=encode(definition()),
+        definition=encode(definition),
         arguments=arguments,
         names=tuple(one.name for one in parameters),
         result=result,
