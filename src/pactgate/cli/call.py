@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from pactgate.cli import terminal
+from pactgate.cli.completions import tool_names
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.shared_options import CommandWithServer, arguments_option, server_option, with_gateway
@@ -35,7 +36,7 @@ Examples:
   pactgate call get_current_time timezone=UTC -- uvx mcp-server-time
 """,
 )
-@click.argument("name")
+@click.argument("name", shell_complete=tool_names)
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
 @arguments_option
 @server_option

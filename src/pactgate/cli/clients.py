@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from pactgate.cli import terminal
+from pactgate.cli.completions import client_ids
 from pactgate.cli.config_file import find_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.shared_options import config_option, json_option
@@ -122,7 +123,7 @@ Examples:
   pactgate import claude-desktop cursor
 """,
 )
-@click.argument("names", metavar="[CLIENT]...", nargs=-1)
+@click.argument("names", metavar="[CLIENT]...", nargs=-1, shell_complete=client_ids)
 @config_option
 @click.option(
     "--env-file",

@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from pactgate.cli import terminal
 from pactgate.cli.clients import chosen_client
+from pactgate.cli.completions import client_ids
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.connect_check import ConnectCheck, check_entry
 from pactgate.cli.errors import CommandError
@@ -69,7 +70,7 @@ Examples:
   pactgate connect codex --print      show the entry, write nothing
 """
 )
-@click.argument("name", metavar="CLIENT")
+@click.argument("name", metavar="CLIENT", shell_complete=client_ids)
 @click.option("--stdio", is_flag=True, help="Let the client start a gateway of its own.")
 @click.option("--url", metavar="URL", help="Address of the gateway. Default: the running one.")
 @click.option("--view", metavar="VIEW", help="Only what this view shows.")
@@ -138,7 +139,7 @@ def connect(
 
 
 @click.command()
-@click.argument("name", metavar="CLIENT")
+@click.argument("name", metavar="CLIENT", shell_complete=client_ids)
 @click.option("--project", is_flag=True, help="In the file of this folder instead of the user's.")
 @json_option
 def disconnect(*, name: str, project: bool, as_json: bool) -> int:

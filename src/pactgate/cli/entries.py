@@ -12,6 +12,7 @@ import click
 
 from pactgate.cli import terminal
 from pactgate.cli.call import show_failure, shown_block
+from pactgate.cli.completions import prompt_names, resource_uris
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.shared_options import CommandWithServer, server_option, with_gateway
@@ -38,7 +39,7 @@ def prompts(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
 
 
 @click.command(cls=CommandWithServer)
-@click.argument("name")
+@click.argument("name", shell_complete=prompt_names)
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
 @server_option
 @with_gateway
@@ -77,7 +78,7 @@ def resources(client: GatewayClient, *, server: str | None, as_json: bool) -> in
 
 
 @click.command(cls=CommandWithServer)
-@click.argument("uri")
+@click.argument("uri", shell_complete=resource_uris)
 @server_option
 @with_gateway
 def read(client: GatewayClient, *, uri: str, server: str | None, as_json: bool) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from pactgate.cli import terminal
+from pactgate.cli.completions import tool_names
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers, status_of, without_name
@@ -47,7 +48,7 @@ def servers(client: GatewayClient, *, verbose: bool, as_json: bool) -> int:
 
 
 @click.command(cls=CommandWithServer)
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=tool_names)
 @server_option
 @click.option(
     "--verbose", "-v", is_flag=True, help="Also show timeouts, rate limits, effects and where categories come from."

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from pactgate.catalog.definition_diff import DefinitionChange, differences
 from pactgate.catalog.definition_pins import INSTRUCTIONS, SERVER, LockFinding, compare, lists_of, name_of
 from pactgate.cli import terminal
+from pactgate.cli.completions import server_ids
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.connect_once import Offer, connect_once
 from pactgate.cli.errors import CommandError
@@ -81,7 +82,7 @@ def lock(context: click.Context, *, config: str | None, check: bool, form: str) 
 
 
 @lock.command()
-@click.argument("name", metavar="[SERVER[.NAME]]", required=False)
+@click.argument("name", metavar="[SERVER[.NAME]]", required=False, shell_complete=server_ids)
 @config_option
 @json_option
 @click.pass_context
@@ -96,7 +97,7 @@ def diff(context: click.Context, *, name: str | None, config: str | None, as_jso
 
 
 @lock.command()
-@click.argument("name", metavar="SERVER[.NAME]")
+@click.argument("name", metavar="SERVER[.NAME]", shell_complete=server_ids)
 @config_option
 @click.pass_context
 def accept(context: click.Context, *, name: str, config: str | None) -> int:

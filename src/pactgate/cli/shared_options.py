@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from pactgate.cli.completions import server_ids
 from pactgate.cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ config_option: Final = click.option(
     help="Configuration file. Default: ./pactgate.*, else ~/.config/pactgate/pactgate.*",
 )
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-server_option: Final = click.option("--server", "-s", metavar="ID", help="Only this server.")
+server_option: Final = click.option("--server", "-s", metavar="ID", help="Only this server.", shell_complete=server_ids)
 arguments_option: Final = click.option("--args", metavar="JSON", help="All arguments as one JSON object.")
 header_option: Final = click.option(
     "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="Send this header to the URL. Repeatable."
