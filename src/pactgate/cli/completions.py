@@ -73,7 +73,7 @@ def _listed(ctx: click.Context, method: str, member: str) -> list[dict[str, Any]
 
 
 def _client(ctx: click.Context) -> GatewayClient:
-    from pactgate.cli.shared_options import gateway_client
+    from pactgate.cli.chosen_gateway import gateway_client
 
     return gateway_client(**{name: ctx.params.get(name) for name in ("url", "token", "token_file", "ca_file")})
 

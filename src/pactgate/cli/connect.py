@@ -22,12 +22,13 @@ import msgspec
 from msgspec import Struct
 
 from pactgate.cli import terminal
+from pactgate.cli.chosen_gateway import configured_gateway
 from pactgate.cli.clients import chosen_client
 from pactgate.cli.completions import client_ids
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.connect_check import ConnectCheck, check_entry
 from pactgate.cli.errors import CommandError
-from pactgate.cli.shared_options import config_option, configured_gateway, json_option
+from pactgate.cli.shared_options import config_option, json_option
 from pactgate.config.clients.client_file import ClientFile
 from pactgate.config.clients.dialect import to_address, to_ours, to_program, with_token
 from pactgate.config.clients.points_here import points_here
