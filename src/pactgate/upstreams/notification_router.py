@@ -120,7 +120,8 @@ def attributed(notification: Notification) -> tuple[Notification, int | None]:
     """A log message of our own runner without the request that it names, and that request."""
     members = messages.members(notification.params or b"{}")
     meta = members.pop("_meta", None)
-    key = None if meta is None else messages.value(meta).get(REQUEST_KEY)
+    held = None if meta is None else messages.value(bytes(meta))
+    key = held.get(REQUEST_KEY) if isinstance(held, dict) else None
     return replace(notification, params=encode_json(members)), key if isinstance(key, int) else None
 
 
