@@ -271,7 +271,7 @@ def _show(target: _Target, plan: ImportPlan, problems: Sequence[str]) -> None:
     if not plan.servers:
         terminal.say("No client has a server to take over.")
         return
-    rows = [(one.server, _word(one), ", ".join(one.sources), _what(one)) for one in plan.servers]
+    rows = [(one.server, one.state, ", ".join(one.sources), _what(one)) for one in plan.servers]
     columns = (
         Column("SERVER"),
         Column("STATE", styles=_STATES),
@@ -287,10 +287,6 @@ def _show(target: _Target, plan: ImportPlan, problems: Sequence[str]) -> None:
         terminal.say(f"Credentials that become variables: {', '.join(plan.secrets)}.")
     if not plan.fresh:
         terminal.say(f"{target.path} has them all; there is nothing to do.")
-
-
-def _word(one: PlannedServer) -> str:
-    return one.state
 
 
 def _notes(one: PlannedServer) -> Iterator[str]:

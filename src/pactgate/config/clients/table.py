@@ -45,7 +45,6 @@ class Client(Struct, frozen=True, forbid_unknown_fields=True):
     dollar: bool = False
     program: Literal["usual", "array", "goose"] = "usual"
     program_fixed: dict[str, Any] = {}
-    switch: tuple[str, bool] | None = None
     import_only: bool = False
 
     def user_files(self, environ: Mapping[str, str], system: str = sys.platform) -> list[Path]:
