@@ -105,8 +105,10 @@ def settle(
 
 
 def _written(given: dict[str, Any]) -> tuple[str, ...]:
-    args = given.get("args")
-    parts = [given.get(key) for key in ("command", "url", "tools", "openapi", "baseUrl")]
+    """Who the server is: what is started or called, and who vouches for the gateway there."""
+    args, auth = given.get("args"), given.get("auth")
+    parts = [given.get(key) for key in ("command", "url", "tools", "python", "openapi", "baseUrl")]
+    parts.append(auth.get("issuer") if isinstance(auth, dict) else None)
     return tuple(str(part) for part in (*parts[:1], *(args if isinstance(args, list) else ()), *parts[1:]) if part)
 
 
