@@ -7,6 +7,7 @@ server exists or answers. Enforces S4/UNDECIDED-2.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from pactgate.config.endpoint_checks import check_endpoints
@@ -169,14 +170,17 @@ def _transport(entry: _Entry) -> str:
     return by_transport if by_type == "auto" else by_type
 
 
+def is_enabled(values: Mapping[str, Any]) -> bool:
+    """Whether an entry is to be used: `disabled` is how other clients say that it is not."""
+    enabled, disabled = values.get("enabled"), values.get("disabled")
+    return enabled is not False if disabled is None else disabled is False
+
+
 def _enabled(entry: _Entry) -> bool:
-    enabled: bool | None = entry.values.get("enabled")
-    disabled: bool | None = entry.values.get("disabled")
-    if disabled is None:
-        return True if enabled is None else enabled
-    if enabled is disabled:
+    enabled, disabled = entry.values.get("enabled"), entry.values.get("disabled")
+    if disabled is not None and enabled is disabled:
         entry.problem("disabled", "enabled and disabled contradict each other.", "Keep enabled.")
-    return not disabled
+    return is_enabled(entry.values)
 
 
 def _sendable(headers: dict[str, str], path: Path, found: ConfigFindings, own: frozenset[str]) -> dict[str, str]:
