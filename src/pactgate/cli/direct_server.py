@@ -1,15 +1,15 @@
 """Commands about one server without a gateway: `pactgate tools -- CMD`, `pactgate call NAME -- CMD`.
 
 The server is put behind a gateway of its own, in a thread of this process and for this command alone, so that what is shown is what every
-gateway shows. Only this user reaches it, at a Unix socket. The server inherits the environment of this process, as any program that is
-started from a shell. Must not: read a configuration.
+gateway shows. Only this process reaches it, by a token of its own. The server inherits the environment of this process, as any program
+that is started from a shell. Must not: read a configuration.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
+import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,16 +20,18 @@ from msgspec.structs import replace
 from pactgate.app import Gateway, build
 from pactgate.cli import terminal
 from pactgate.cli.errors import CommandError
-from pactgate.cli.gateway_client import UNIX, GatewayClient
+from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.live_target import label, target_of
 from pactgate.cli.server_table import without_name
 from pactgate.config.model import Config
+from pactgate.config.sections.auth import Auth, Token
 from pactgate.config.sections.listen import ListenSection
 from pactgate.config.sections.rate_limits import RateLimits
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import legal_id
 from pactgate.policy.access import ADMINISTRATOR, shown_row
 
+_TOKEN_BYTES: Final = 24
 _LIMIT_MS: Final = 60_000
 """Package runners fetch what they start."""
 
@@ -37,8 +39,8 @@ _LIMIT_MS: Final = 60_000
 class _DirectClient(GatewayClient):
     """Shows one server alone, under its own names."""
 
-    def __init__(self, address: str, server: str) -> None:
-        super().__init__(address)
+    def __init__(self, address: str, token: str, server: str) -> None:
+        super().__init__(address, token)
         self._server = server
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -60,23 +62,29 @@ def direct_client(words: Sequence[str]) -> Iterator[GatewayClient]:
         server = replace(server, command=command, args=tuple(args), env=dict(os.environ), cwd=os.getcwd())
     else:
         server = replace(server, url=target.url)
-    with tempfile.TemporaryDirectory(prefix="pactgate-") as folder:
-        listen = ListenSection(port="off", socket=os.path.join(folder, "socket"))
-        run = _Run(Config(servers={server.id: server}, listen=listen, rate_limits=RateLimits(enabled=False)))
-        try:
-            with terminal.spinner(f"connecting to {name}"):
-                trouble = run.wait()
-            if trouble is not None:
-                raise CommandError(f"{name} can't be used: {without_name(server.id, trouble)}", exit_code=1)
-            yield _DirectClient(f"{UNIX}{listen.socket}", server.id)
-        finally:
-            run.stop()
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    config = Config(
+        servers={server.id: server},
+        listen=ListenSection(port=0),
+        auth=Auth(tokens={"cli": Token(token=token, roles=("admin",))}),
+        rate_limits=RateLimits(enabled=False),
+    )
+    run = _Run(config)
+    try:
+        with terminal.spinner(f"connecting to {name}"):
+            trouble = run.wait()
+        if trouble is not None:
+            raise CommandError(f"{name} can't be used: {without_name(server.id, trouble)}", exit_code=1)
+        yield _DirectClient(run.address, token, server.id)
+    finally:
+        run.stop()
 
 
 class _Run:
     """A gateway in a thread of its own."""
 
     def __init__(self, config: Config) -> None:
+        self.address = ""
         self._config = config
         self._settled = threading.Event()
         self._trouble: str | None = "the gateway did not start"
@@ -100,7 +108,7 @@ class _Run:
 
     async def _serve(self, gateway: Gateway) -> None:
         try:
-            await gateway.serve_http()
+            self.address = await gateway.serve_http()
             await gateway.start()
             (result,) = (await gateway.discover()).server_results
             row = shown_row(gateway.connections.rows()[0], ADMINISTRATOR)
