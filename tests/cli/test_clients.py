@@ -290,6 +290,20 @@ def test_a_key_is_in_the_file_only_of_a_client_that_can_have_it_nowhere_else(gua
     assert (file.exists(), key_names(guarded)) == (False, [])
 
 
+def test_a_file_that_everybody_could_read_is_the_users_alone_while_it_has_a_key(guarded: Served) -> None:
+    file = guarded.folder / ".kimi/mcp.json"
+    file.parent.mkdir()
+    file.write_text('{"mcpServers": {}}')
+    file.chmod(0o644)
+    guarded.run("connect", "kimi")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    guarded.run("disconnect", "kimi")
+    assert (stat.S_IMODE(file.stat().st_mode), file.read_text()) == (0o644, '{"mcpServers": {}}')
+    refused = guarded.run("connect", "zed", "--project")
+    assert (refused.returncode, "the file of a project is shared" in refused.stderr) == (2, True)
+    assert key_names(guarded) == []
+
+
 def test_an_editor_that_keeps_secrets_asks_for_its_key(guarded: Served) -> None:
     done = guarded.run("connect", "vscode", "--json")
     facts = json.loads(done.stdout)

@@ -41,7 +41,7 @@ class ClientAccess:
         given = os.environ.get(TOKEN_VARIABLE)
         self.made: MadeKey | None = None
         self.token = given or held
-        self.is_asked_for = client.id.startswith("vscode")
+        self.is_asked_for = client.inputs
         own = f"PACTGATE_{client.id.upper().replace('-', '_')}_KEY"
         has_variable = not self.is_asked_for and bool(client.variable or client.token_variable)
         self.variable = (TOKEN_VARIABLE if given else own) if has_variable else None
@@ -73,8 +73,15 @@ class ClientAccess:
             return with_token(self._client, plain, f"${{input:{INPUT_ID}}}")
         return with_token(self._client, plain, self.token or "KEY") if self.is_in_file else plain
 
-    def require_token(self) -> None:
-        """Make a key for a client whose file needs it. Raises CommandError where it has one that nobody knows any more."""
+    def require_token(self, *, is_shared_file: bool) -> None:
+        """Make a key for a client whose file needs it. Raises CommandError where it has one that nobody knows any more, and for the
+        file of a project, which others get to see."""
+        if is_shared_file:
+            title = self._client.title
+            hint = f"Leave out --project: then it is in the file of the user. Or use --stdio: {title} starts the gateway and needs none."
+            raise CommandError(
+                f"{title} can have its token only in this file, and the file of a project is shared.", hint
+            )
         self.make_key()
         if self.token is None:
             raise CommandError(

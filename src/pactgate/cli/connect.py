@@ -109,7 +109,7 @@ def connect(
         entry = to_program(client, _program(path, view))
     else:
         address = f"{_gateway_address(url)}/mcp{f'/v/{view}' if view else ''}"
-        access = _access(chosen, path, is_print=is_print)
+        access = _access(chosen, path, is_print=is_print, is_project=project)
         entry = to_address(client, address, None) if access is None else access.entry(address)
     if is_print:
         print(_spelled(client, entry))
@@ -188,13 +188,13 @@ def _program(config: Path | None, view: str | None) -> list[str]:
     return [*start, "serve", "--stdio", *file, *(["--view", view] if view else [])]
 
 
-def _access(chosen: _Chosen, path: Path | None, *, is_print: bool) -> ClientAccess | None:
+def _access(chosen: _Chosen, path: Path | None, *, is_print: bool, is_project: bool) -> ClientAccess | None:
     """How the client gets in; None where anybody does."""
     if path is None or load_config(path, only=("listen", "auth")).allows_anonymous:
         return None
     access = ClientAccess.of(chosen.client, path, chosen.file.servers().get(_name_of_entry(chosen), {}))
     if access.is_in_file and not is_print:
-        access.require_token()
+        access.require_token(is_shared_file=is_project)
     return access
 
 
@@ -278,6 +278,8 @@ def _write(chosen: _Chosen, data: bytes, access: ClientAccess | None) -> None:
             backup = Path(f"{chosen.path}{_BACKUP}")
             backup.unlink(missing_ok=True)  # a project may have a link there, to any file of the user
             shutil.copy2(chosen.path, backup)
+        if before is not None and access is not None and access.is_in_file:
+            chosen.path.chmod(0o600)  # a file that was there keeps its mode
         replace_file(chosen.path, data.decode(), mode=0o600)
     except OSError as problem:
         raise CommandError(f"{chosen.path} can't be written: {problem.strerror}.", exit_code=1) from None

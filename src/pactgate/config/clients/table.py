@@ -42,6 +42,7 @@ class Client(Struct, frozen=True, forbid_unknown_fields=True):
     headers: Key = ()
     variable: str | None = None
     token_variable: str | None = None
+    inputs: bool = False
     dollar: bool = False
     program: Literal["usual", "array", "goose"] = "usual"
     program_fixed: dict[str, Any] = {}
