@@ -15,7 +15,7 @@ MOVED := $(if $(wildcard $(PLACE)),$(if $(filter-out x$(CURDIR),x$(shell cat $(P
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console site test interop interop-keycloak coverage test-timing chaos check bench bench-peers audit dist format docs manifests lock clean moved
+.PHONY: help setup run console site test interop interop-keycloak coverage test-timing chaos check bench bench-peers profile-recordings audit dist format docs manifests lock clean moved
 .PHONY: check-format check-lint check-house check-types check-imports check-docs
 
 help: ## list these targets
@@ -47,6 +47,9 @@ test: $(DEV_READY) ## run the tests, without third parties and without measureme
 interop: $(DEV_READY) ## run other people's clients, servers, the official suite, Redis and nginx; CI=true fails what can't be fetched
 	bash scripts/prepare_interop.sh
 	$(PYTEST) -q -n 2 --dist loadfile -m "interop and not timing" tests/interop tests/replicas tests/state $(ARGS)
+
+profile-recordings: $(DEV_READY) ## record the checks of the gateway profile that have no recordings (ARGS=GWP-001: these again)
+	.venv/bin/python -m tests.conformance.gateway.record $(ARGS)
 
 # Too heavy for every CI run: a quarter of a gigabyte to fetch, Java, and a browser.
 interop-keycloak: $(DEV_READY) ## log in at a real Keycloak with a real browser, and call tools with its tokens

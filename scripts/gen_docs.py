@@ -25,6 +25,8 @@ from pactgate.config import reference  # noqa: E402
 from pactgate.config.clients import table as table_of_clients  # noqa: E402
 from pactgate.config.model import Config  # noqa: E402
 from pactgate.conformance import rules as conformance_rules  # noqa: E402
+from pactgate.conformance.gateway.check import PROFILE_VERSION, Family  # noqa: E402
+from pactgate.conformance.gateway.checks import CHECKS  # noqa: E402
 from pactgate.conformance.rule import Rule  # noqa: E402
 from pactgate.core import events, failures  # noqa: E402
 from tests.requirements import ALL, DOCUMENTS  # noqa: E402
@@ -148,11 +150,29 @@ def rules() -> str:
         for rule in conformance_rules.ALL
     )
     text += table(("rule", "category", "level", "revisions", "what must hold"), rows)
-    for rule in conformance_rules.ALL:
-        text += f"## {rule.code}\n\n`{rule.slug()}`. {rule.title()}\n\n"
-        text += "".join(f"**{name}.** {body}\n\n" for name, body in rule.sections().items())
-        text += f"<{rule.url()}>\n\n" if rule.url() is not None else ""
+    text += "".join(_explained(rule, "##") for rule in conformance_rules.ALL)
     return text.rstrip() + "\n"
+
+
+def gateway_checks() -> str:
+    text = HEADER + (
+        "# Checks of the gateway profile\n\n"
+        f"The {len(CHECKS)} checks of `pactgate compliance gateway` ([how to run it](gateway-profile.md)), version {PROFILE_VERSION}. "
+        "MUST and SHOULD rest on the specification; ADVICE is what it leaves open and clients rely on.\n\n"
+    )
+    for family in Family:
+        checks = [check for check in CHECKS if check.family is family]
+        if checks:
+            rows = ((f"[{c.code}](#{c.code.lower()})", c.level.upper(), c.title()) for c in checks)
+            text += f"## {family.capitalize()}\n\n" + table(("check", "level", "what must hold"), rows)
+            text += "".join(map(_explained, checks))
+    return text.rstrip() + "\n"
+
+
+def _explained(rule: type[Rule], heading: str = "###") -> str:
+    text = f"{heading} {rule.code}\n\n`{rule.slug()}`. {rule.title()}\n\n"
+    text += "".join(f"**{name}.** {body}\n\n" for name, body in rule.sections().items())
+    return text + (f"<{rule.url()}>\n\n" if rule.url() is not None else "")
 
 
 def _span(rule: type[Rule]) -> str:
@@ -207,6 +227,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "gates.md": gates,
     "retrieval.md": retrieval,
     "rules.md": rules,
+    "gateway-checks.md": gateway_checks,
     "settings.md": settings,
     "clients.md": mcp_clients,
     "pactgate.schema.json": settings_schema,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pactgate.cli import terminal
+from pactgate.cli.compliance_gateway import gateway
 from pactgate.cli.errors import CommandError
 from pactgate.cli.shared_options import header_option, json_option
 from pactgate.cli.table import Column, show_table
@@ -163,17 +164,21 @@ def run(*, config: str, form: str) -> int:
     return 0 if met == len(outcomes) else 1
 
 
+compliance.add_command(gateway)
+
+
 @compliance.command()
 @click.argument("code", metavar="[CODE]", required=False)
 @json_option
 def rules(*, code: str | None, as_json: bool) -> int:
     """List the rules, or explain the rule CODE."""
     from pactgate.conformance.rules import ALL
-    from pactgate.conformance.selection import BY_CODE, DOCUMENTED
+    from pactgate.conformance.selection import DOCUMENTED, rule_of
 
-    if code is not None and code.upper() not in BY_CODE:
-        raise CommandError(f"There is no rule {code!r}.", "`pactgate compliance rules` lists them.")
-    chosen = ALL if code is None else (BY_CODE[code.upper()],)
+    try:
+        chosen = ALL if code is None else (rule_of(code.upper()),)
+    except KeyError:
+        raise CommandError(f"There is no rule {code!r}.", "`pactgate compliance rules` lists them.") from None
     if as_json:
         described = [_described(rule, decides=rule in DOCUMENTED) for rule in chosen]
         terminal.say_json(described if code is None else described[0])

@@ -32,7 +32,7 @@ def target_of(words: Sequence[str], headers: Sequence[str], calls: Sequence[str]
     if words[0].startswith(("http://", "https://")):
         if len(words) > 1:
             raise CommandError("Give one URL only.")
-        return ProbeTarget(url=words[0], headers=dict(map(_header, headers)), calls=tuple(map(_call, calls)))
+        return ProbeTarget(url=words[0], headers=dict(map(header, headers)), calls=tuple(map(_call, calls)))
     if headers:
         raise CommandError("--header needs a URL.")
     return ProbeTarget(command=tuple(words), env=dict(os.environ), calls=tuple(map(_call, calls)))
@@ -42,7 +42,7 @@ def label(target: ProbeTarget) -> str:
     return label_of(list(target.command)) if target.url is None else origin_of(target.url)
 
 
-def _header(text: str) -> tuple[str, str]:
+def header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
         raise CommandError("A header is written 'Name: value'.")

@@ -22,7 +22,13 @@ from pactgate.conformance.rule import (
 )
 
 SCHEMA_VERSION: Final = 1
-_GRAVITY: Final = (CheckStatus.FAIL, CheckStatus.PASS, CheckStatus.NOT_JUDGED, CheckStatus.NOT_APPLICABLE)
+_GRAVITY: Final = (
+    CheckStatus.ERROR,
+    CheckStatus.FAIL,
+    CheckStatus.PASS,
+    CheckStatus.NOT_JUDGED,
+    CheckStatus.NOT_APPLICABLE,
+)
 _LEVELS: Final = tuple(RequirementLevel)
 
 
@@ -60,6 +66,18 @@ class SessionReport(Struct, frozen=True):
     """The position of the session in the capture; of several that a probe had, the first."""
 
 
+class Score(Struct, frozen=True):
+    """How many of the checks passed that could be asked, of one group or of all."""
+
+    label: str
+    passed: int
+    asked: int
+
+    @property
+    def percent(self) -> int:
+        return round(100 * self.passed / self.asked) if self.asked else 0
+
+
 class ComplianceReport(Struct, frozen=True):
     """One run over one capture. `source` is its name as it was given, `location` the file that findings are shown at, if another."""
 
@@ -74,6 +92,8 @@ class ComplianceReport(Struct, frozen=True):
     baseline: tuple[BaselineEntry, ...] = ()
     error: ReportFailure | None = None
     location: str | None = None
+    scores: tuple[Score, ...] = ()
+    """Of a run of the gateway profile: one for each family, the last for all."""
 
     @property
     def passed(self) -> bool:
@@ -103,6 +123,8 @@ class ComplianceReport(Struct, frozen=True):
     def counts(self, session: SessionReport, result: RuleResult) -> bool:
         if result.status is CheckStatus.NOT_JUDGED:
             return self.unjudged_fails
+        if result.status is CheckStatus.ERROR:
+            return True
         is_failure = result.status is CheckStatus.FAIL and self._reaches(result.level)
         return is_failure and not self.is_expected(session, result)
 

@@ -45,6 +45,8 @@ class CheckStatus(StrEnum):
     FAIL = "fail"
     NOT_APPLICABLE = "not_applicable"
     NOT_JUDGED = "not_judged"
+    ERROR = "error"
+    """The check itself failed. Only checks that act, those of the gateway profile, can."""
 
 
 class CompositionSeverity(StrEnum):

@@ -24,6 +24,15 @@ _GROUPS: Final[dict[str, tuple[RuleClass, ...]]] = {
 }
 
 
+def rule_of(code: str) -> RuleClass:
+    """The rule or the check of the gateway profile with this code."""
+    if code in BY_CODE:
+        return BY_CODE[code]
+    from pactgate.conformance.gateway import checks  # only a report of the profile needs them
+
+    return checks.BY_CODE[code]
+
+
 class UnknownRuleError(Exception):
     """A word that names neither a rule nor a group of rules."""
 

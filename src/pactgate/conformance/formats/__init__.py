@@ -11,6 +11,7 @@ from pactgate.conformance.formats.as_json import as_json
 from pactgate.conformance.formats.as_junit import as_junit
 from pactgate.conformance.formats.as_markdown import as_markdown
 from pactgate.conformance.formats.as_sarif import as_sarif
+from pactgate.conformance.formats.as_svg import as_svg
 from pactgate.conformance.formats.as_text import as_text
 from pactgate.conformance.report import ComplianceReport
 
@@ -22,6 +23,7 @@ class ReportFormat(StrEnum):
     SARIF = "sarif"
     MARKDOWN = "markdown"
     GITHUB = "github"
+    SVG = "svg"
 
 
 RENDER: Final[dict[ReportFormat, Callable[[ComplianceReport], str]]] = {
@@ -31,4 +33,5 @@ RENDER: Final[dict[ReportFormat, Callable[[ComplianceReport], str]]] = {
     ReportFormat.SARIF: as_sarif,
     ReportFormat.MARKDOWN: as_markdown,
     ReportFormat.GITHUB: as_github,
+    ReportFormat.SVG: as_svg,
 }

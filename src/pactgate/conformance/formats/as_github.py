@@ -12,7 +12,7 @@ from typing import Final
 from pactgate.conformance.formats.summary import place, summary, verdict
 from pactgate.conformance.report import ComplianceReport, SessionReport
 from pactgate.conformance.rule import CheckStatus, CompositionSeverity, RequirementLevel, RuleResult
-from pactgate.conformance.selection import BY_CODE
+from pactgate.conformance.selection import rule_of
 from pactgate.core.display import flat, visible
 
 _SHOWN_PLACES: Final = 5
@@ -45,7 +45,7 @@ def _annotation(report: ComplianceReport, session: SessionReport, result: RuleRe
     kind = "notice" if result.level is RequirementLevel.ADVICE else "warning"
     if result.code in report.deciding and report.counts(session, result):
         kind = "error"
-    rule = BY_CODE[result.code]
+    rule = rule_of(result.code)
     places = [f"{place(evidence, session)}: {evidence.message}" for evidence in result.evidence[:_SHOWN_PLACES]]
     lines = [f"{session.label}: {result.message}", *places, f"The rule: {rule.title()} {rule.url() or ''}"]
     return _command(kind, report, f"{result.code} {result.slug}", "\n".join(line.rstrip() for line in lines))

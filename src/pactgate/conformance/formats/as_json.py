@@ -1,7 +1,7 @@
 """The report for programs, version 1. Members are only ever added.
 
 `{schema_version, passed, source, sessions: [{server_label, era, protocol_version, exchanges, results, advisory, out_of_scope}],
-composition: {findings, advisory}, stale, summary, error?}`; a result has `id, rule, category, level, status, message, evidence:
+composition: {findings, advisory}, stale, summary, scores?, error?}`; a result has `id, rule, category, level, status, message, evidence:
 [{exchange, pointer, message, level, session}], count, notes, expected, url`; a finding `id, kind, subject, servers, severity, message`.
 What is in `results`
 and `findings` decides `passed`; `advisory` is shown beside it.
@@ -17,7 +17,7 @@ from msgspec import to_builtins
 from pactgate.conformance.formats.summary import summary
 from pactgate.conformance.report import SCHEMA_VERSION, ComplianceReport, SessionReport
 from pactgate.conformance.rule import RuleResult
-from pactgate.conformance.selection import BY_CODE
+from pactgate.conformance.selection import rule_of
 
 
 def as_json(report: ComplianceReport) -> str:
@@ -35,6 +35,8 @@ def as_dict(report: ComplianceReport) -> dict[str, Any]:
         "stale": [{"rule_id": entry.code, "server_label": entry.label} for entry in report.stale],
         "summary": summary(report),
     }
+    if report.scores:
+        document["scores"] = [{**to_builtins(score), "percent": score.percent} for score in report.scores]
     if report.error is not None:
         document["error"] = to_builtins(report.error)
     return document
@@ -46,7 +48,7 @@ def _session(report: ComplianceReport, session: SessionReport) -> dict[str, Any]
             {
                 **to_builtins(result),
                 "expected": report.is_expected(session, result),
-                "url": BY_CODE[result.code].url(),
+                "url": rule_of(result.code).url(),
             }
             for result in results
         ]

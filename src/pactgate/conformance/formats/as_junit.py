@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 from pactgate.conformance.formats.summary import place
 from pactgate.conformance.report import ComplianceReport, SessionReport
 from pactgate.conformance.rule import CheckStatus, RuleResult
-from pactgate.conformance.selection import BY_CODE
+from pactgate.conformance.selection import rule_of
 from pactgate.core.display import visible
 
 _NO_XML: Final = re.compile("[\ufffe\uffff]")
@@ -40,15 +40,17 @@ def as_junit(report: ComplianceReport) -> str:
 
 def _suite(report: ComplianceReport, session: SessionReport) -> str:
     results = (*session.results, *session.advisory)
-    cases = [(session.label, f"{r.code} {BY_CODE[r.code].title()}", _outcome(report, session, r)) for r in results]
+    cases = [(session.label, f"{r.code} {rule_of(r.code).title()}", _outcome(report, session, r)) for r in results]
     return _xml_suite(session.label, cases)
 
 
 def _outcome(report: ComplianceReport, session: SessionReport, result: RuleResult) -> str:
+    if result.status is CheckStatus.ERROR:
+        return f"<error message={_attribute(result.message)}/>"
     decides = result.code in report.deciding
     if decides and report.counts(session, result):
         places = "\n".join(f"{place(e, session)}: {e.message}" for e in result.evidence)
-        places += f"\n{BY_CODE[result.code].url() or ''}"
+        places += f"\n{rule_of(result.code).url() or ''}"
         return (
             f"<failure type={_attribute(result.level)} message={_attribute(result.message)}>{_text(places)}</failure>"
         )

@@ -9,7 +9,7 @@ from typing import Final
 from pactgate.conformance.formats.summary import place, summary, unjudged, verdict
 from pactgate.conformance.report import ComplianceReport, SessionReport
 from pactgate.conformance.rule import CheckStatus, CompositionConflict, RuleResult
-from pactgate.conformance.selection import BY_CODE
+from pactgate.conformance.selection import rule_of
 from pactgate.core.display import flat
 
 _CELL_CHARS: Final = 300
@@ -21,6 +21,7 @@ _WORDS: Final = {
     CheckStatus.FAIL: "**fail**",
     CheckStatus.NOT_APPLICABLE: "not applicable",
     CheckStatus.NOT_JUDGED: "not judged",
+    CheckStatus.ERROR: "**error**",
 }
 
 
@@ -31,6 +32,12 @@ def as_markdown(report: ComplianceReport) -> str:
 def _lines(report: ComplianceReport) -> Iterator[str]:
     yield f"## {verdict(report).capitalize()}: {_plain(report.source)}"
     yield f"\n{_plain(summary(report), 4 * _CELL_CHARS)}"
+    if report.scores:
+        yield ""
+        shares = [
+            (_plain(score.label), f"{score.passed} of {score.asked}", f"{score.percent} %") for score in report.scores
+        ]
+        yield from _table(("family", "passed", "share"), shares)
     for session in report.sessions:
         version = f"protocol version {_plain(session.protocol_version)}, " if session.protocol_version else ""
         yield f"\n### {_plain(session.label)}\n\n{version}messages: {session.exchange_count}\n"
@@ -53,7 +60,7 @@ def _row(session: SessionReport, result: RuleResult) -> tuple[str, ...]:
     places = "<br>".join(_plain(place(evidence, session)) for evidence in result.evidence[:_SHOWN_PLACES])
     notes = "".join(f"<br>Note: {_plain(note)}" for note in result.notes)
     level = f" ({result.level})" if result.status is CheckStatus.FAIL else ""
-    url = BY_CODE[result.code].url()
+    url = rule_of(result.code).url()
     code = f"[{result.code}]({url})" if url is not None else result.code
     return code, _WORDS[result.status] + level, _plain(result.message) + notes, places
 

@@ -22,7 +22,7 @@ from pactgate.conformance.rule import (
     Rule,
     RuleResult,
 )
-from pactgate.conformance.selection import BY_CODE
+from pactgate.conformance.selection import rule_of
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {RequirementLevel.MUST: "error", RequirementLevel.SHOULD: "warning", RequirementLevel.ADVICE: "note"}
@@ -44,7 +44,7 @@ def as_sarif(report: ComplianceReport) -> str:
     results += [_conflict(report, conflict) for conflict in (*report.findings, *report.advisory)]
     run: dict[str, Any] = {
         "tool": {
-            "driver": {"name": "pactgate", "version": __version__, "rules": [_rule(BY_CODE[c]) for c in report.rules]}
+            "driver": {"name": "pactgate", "version": __version__, "rules": [_rule(rule_of(c)) for c in report.rules]}
         },
         "invocations": [_invocation(report)],
         "results": results,

@@ -17,7 +17,7 @@ from pactgate.conformance.rule import (
     RequirementLevel,
     RuleResult,
 )
-from pactgate.conformance.selection import BY_CODE, DOCUMENTED
+from pactgate.conformance.selection import DOCUMENTED, rule_of
 from pactgate.core.display import flat
 
 Style = Callable[[str, str], str]
@@ -30,6 +30,7 @@ _WORDS: Final = {
     CheckStatus.FAIL: ("FAIL", "red"),
     CheckStatus.NOT_APPLICABLE: ("n/a", "dim"),
     CheckStatus.NOT_JUDGED: ("????", "yellow"),
+    CheckStatus.ERROR: ("ERR", "yellow"),
 }
 _FAILURE_WORDS: Final = {
     RequirementLevel.MUST: ("FAIL", "red"),
@@ -67,6 +68,7 @@ def _lines(report: ComplianceReport, style: Style) -> Iterator[str]:
     for entry in report.stale:
         where = f" for {flat(entry.label, _LINE_CHARS)}" if entry.label else ""
         yield f"{style('stale', 'red')}  {entry.code}{where} is in the baseline, but did not fail."
+    yield from _scores(report, style)
     yield f"{style(verdict(report), 'green' if report.passed else 'red')}: {flat(summary(report), 4 * _LINE_CHARS)}"
 
 
@@ -76,7 +78,7 @@ def _results(
     quiet: dict[CheckStatus, int] = {}
     for result in results:
         is_told = result.status is CheckStatus.PASS and result.code.startswith("LINT-") and result.notes != ()
-        if result.status is CheckStatus.FAIL or is_told or BY_CODE[result.code] in DOCUMENTED:
+        if result.status in (CheckStatus.FAIL, CheckStatus.ERROR) or is_told or rule_of(result.code) in DOCUMENTED:
             yield from _result(session, result, style, is_expected=report.is_expected(session, result))
         else:
             quiet[result.status] = quiet.get(result.status, 0) + 1
@@ -87,7 +89,7 @@ def _results(
     ]
     if parts:
         yield f"  {style('more', 'dim')}  {', '.join(parts)}"
-    ours = tuple(result for result in results if BY_CODE[result.code] not in DOCUMENTED)
+    ours = tuple(result for result in results if rule_of(result.code) not in DOCUMENTED)
     for reason, codes in unjudged(ours).items():
         yield f"  {style('????', 'yellow')}  not judged: {', '.join(codes)}. {flat(reason, _LINE_CHARS)}"
 
@@ -103,10 +105,19 @@ def _result(session: SessionReport, result: RuleResult, style: Style, *, is_expe
         yield f"{_INDENT}{style(flat(place(evidence, session), _LINE_CHARS), 'cyan')}  {text}".rstrip()
     if result.count > _SHOWN_PLACES:
         yield f"{_INDENT}and {result.count - _SHOWN_PLACES} more"
-    if result.status is CheckStatus.FAIL and (url := BY_CODE[result.code].url()) is not None:
+    if result.status is CheckStatus.FAIL and (url := rule_of(result.code).url()) is not None:
         yield f"{_INDENT}{style(url, 'dim')}"
     for note in result.notes:
         yield f"{_INDENT}note: {flat(note, _LINE_CHARS)}"
+
+
+def _scores(report: ComplianceReport, style: Style) -> Iterator[str]:
+    for score in report.scores:
+        bar = "#" * (score.percent // 5)
+        passed = f"{score.passed} of {score.asked}"
+        yield f"  {score.label:<32} {style(f'{bar:<20}', 'cyan')} {score.percent:>3} %  {passed}"
+    if report.scores:
+        yield ""
 
 
 def _conflicts(conflicts: Iterable[CompositionConflict], style: Style, remark: str) -> Iterator[str]:

@@ -24,6 +24,8 @@ def summary(report: ComplianceReport) -> str:
         f"{failed} failed",
         f"{report.count(CheckStatus.NOT_APPLICABLE)} not applicable",
     ]
+    if errors := report.count(CheckStatus.ERROR):
+        parts.append(_count(errors, "error"))
     if warnings := len(broken) - failed - expected:
         parts.append(_count(warnings, "warning"))
     if conflicts := sum(1 for _ in report.conflicts()):
@@ -34,10 +36,17 @@ def summary(report: ComplianceReport) -> str:
         parts.append(f"{expected} expected by the baseline")
     if report.stale:
         parts.append(f"{len(report.stale)} stale in the baseline")
+    return "; ".join([", ".join(parts), *_more(report)]) + "."
+
+
+def _more(report: ComplianceReport) -> list[str]:
+    """What is said after the counts."""
     more = [_count(beside, "informational finding")] if (beside := _beside(report)) else []
     if out_of_scope := sum(len(session.out_of_scope) for session in report.sessions):
         more.append(f"{out_of_scope} rules of other transports or versions out of scope")
-    return "; ".join([", ".join(parts), *more]) + "."
+    if report.scores:
+        more.append(f"score {report.scores[-1].percent} %")
+    return more
 
 
 def place(evidence: Evidence, session: SessionReport) -> str:

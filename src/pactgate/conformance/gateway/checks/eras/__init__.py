@@ -1,0 +1,1 @@
+"""Clients and servers of both eras reach each other."""

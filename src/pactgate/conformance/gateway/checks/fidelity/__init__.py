@@ -1,0 +1,1 @@
+"""What passes must arrive as it was sent."""

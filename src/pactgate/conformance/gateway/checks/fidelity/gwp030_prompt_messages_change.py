@@ -1,0 +1,47 @@
+"""GWP-030."""
+
+from __future__ import annotations
+
+import json
+
+from pactgate.conformance.gateway.check import FidelityCheck
+from pactgate.conformance.gateway.lab import Lab, NotApplicableError
+from pactgate.conformance.gateway.script import Prompt, named
+
+
+class PromptMessagesChange(FidelityCheck):
+    """The messages of a prompt arrive.
+
+    What it checks
+        A prompt has two messages, one of them of a content type that nobody knows; the client gets both, with the description.
+
+    Why
+        A prompt is a text that somebody wrote with care.
+
+    How to fix
+        Pass the messages on.
+
+    Reference
+        Prompts, Getting a Prompt; all revisions.
+    """
+
+    code = "GWP-030"
+    spec = "server/prompts#getting-a-prompt"
+    prompts = (
+        Prompt(
+            name="gwp030_@",
+            result='"description":"d","messages":[{"role":"user","content":{"type":"text","text":"a\\n","x-gwp":1}},'
+            '{"role":"assistant","content":{"type":"hologram","layers":[1]}}]',
+        ),
+    )
+    pointers = ("/description", "/messages")
+
+    async def play(self, lab: Lab) -> None:
+        for route in lab.routes(self):
+            client, name = await lab.client(route), lab.exposed(route, self.prompts[0].name, "prompts/list")
+            if lab.gateway.find(route, "prompts/list", self.prompts[0].name) is None:
+                raise NotApplicableError("It lists no prompt of a server.")
+            label = named(self.prompts[0].name, route.server)
+            await client.request(
+                lab.record_on(route), "prompts/get", f'"name":{json.dumps(name)}', name=name, label=label
+            )

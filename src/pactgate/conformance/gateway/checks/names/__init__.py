@@ -1,0 +1,1 @@
+"""Names and lists that clients can rely on."""

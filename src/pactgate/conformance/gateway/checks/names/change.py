@@ -1,0 +1,50 @@
+"""What the checks of changed lists share: a server shows a hidden tool, and a client that listens waits. Must not: wait without a bound."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Final
+
+from pactgate.conformance.gateway.check import Check, plain_value
+from pactgate.conformance.gateway.checks.names.listed import names_in
+from pactgate.conformance.gateway.lab import Lab, NotApplicableError
+from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.under_test import is_named, read_list
+from pactgate.conformance.rule import Evidence
+
+WAIT_S: Final = 5.0
+_OPEN_S: Final = 0.3
+"""A stream of a session has no first message: this long it is given to open."""
+CHANGED: Final = "notifications/tools/list_changed"
+
+
+async def play_change(check: Check, lab: Lab) -> None:
+    route = lab.routes(check)[0]
+    client = await lab.new_client(route)
+    if '"listChanged":true' not in client.opening.replace(" ", ""):
+        raise NotApplicableError("It does not announce that it notifies of changed lists.")
+    record = lab.record_on(route)
+    async with client.listening(record) as coming:
+        opened = asyncio.create_task(coming.get())
+        await asyncio.wait([opened], timeout=_OPEN_S)
+        await client.call(record, lab.exposed(route, check.tools[0].name), label="change")
+        try:
+            async with asyncio.timeout(WAIT_S):
+                frame = await opened
+                while plain_value(frame).get("method") != CHANGED:
+                    frame = await coming.get()
+        except TimeoutError:
+            opened.cancel()
+        await read_list(client, "tools/list", record)
+
+
+def judge_change(check: Check, recording: CheckRecording) -> Iterator[Evidence]:
+    new = check.tools[1].name.replace("@", check.servers[0])
+    notices = [frame for exchange in recording.exchanges("listen") for frame in exchange.received]
+    last = len(recording.frames) - 1
+    if not any(plain_value(frame).get("method") == CHANGED for frame in notices):
+        yield check.evidence(last, "", f"within {WAIT_S:g} s there was no {CHANGED}")
+    for route, listed, index in names_in(recording):
+        if not any(is_named(name, new) for name in listed):
+            yield check.evidence(index, "/result/tools", f"{route}: the new tool {new} is not listed")

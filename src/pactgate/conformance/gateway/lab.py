@@ -1,0 +1,174 @@
+"""What a check plays with: the routes through the gateway, clients on them, and the recording of this check alone.
+
+Must not: judge, or know which check it serves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from pactgate.conformance.gateway.client import ClientError, ScriptedClient
+from pactgate.conformance.gateway.fleet import READY, SERVERS
+from pactgate.conformance.gateway.recording import Frame, Route, Side
+from pactgate.conformance.gateway.script import Scenario, Tool, named
+from pactgate.conformance.gateway.server_log import ServerLogs
+from pactgate.conformance.gateway.under_test import GatewayUnderTest
+
+_MAX_FRAMES: Final = 20_000
+_POLL_S: Final = 0.05
+
+
+class NotApplicableError(Exception):
+    """This gateway can't be asked. The message is the reason."""
+
+
+class Lab:
+    """One check has one lab. `why_not` says for each server that is not behind this gateway why."""
+
+    def __init__(self, gateway: GatewayUnderTest, logs: ServerLogs, why_not: Mapping[str, str]) -> None:
+        self.gateway = gateway
+        self.frames: list[Frame] = []
+        self._logs = logs
+        self._why_not = why_not
+        self._own: list[ScriptedClient] = []
+
+    def routes(self, check: Scenario) -> list[Route]:
+        """The routes that the gateway offers this check, at least one. Raises NotApplicableError with the reason."""
+        found = [
+            route
+            for era in check.eras
+            for server in check.servers
+            if self.gateway.is_listed(route := Route(era, server))
+        ]
+        if not found:
+            raise NotApplicableError(self.reason(check.eras, check.servers))
+        return found
+
+    def reason(self, eras: Collection[str], servers: Collection[str]) -> str:
+        """Why there is no route."""
+        refused = [
+            f"No {era} client can connect: {self.gateway.refusals[era]}" for era in eras if era in self.gateway.refusals
+        ]
+        if len(refused) == len(eras):
+            return refused[0]
+        missing = [self._why_not.get(tag, f"it lists no tool of {SERVERS[tag].id}") for tag in servers]
+        return f"No route to a server that the check needs: {missing[0]}."
+
+    def has(self, *servers: str) -> bool:
+        """Whether these servers are behind the gateway at all, connected or not."""
+        return all(server in self.gateway.urls for server in servers)
+
+    def require(self, *servers: str) -> None:
+        """Raises NotApplicableError unless all of them are behind the gateway."""
+        for server in servers:
+            if not self.has(server):
+                raise NotApplicableError(f"It needs {SERVERS[server].id}: {self._why_not.get(server, 'not started')}.")
+
+    def addresses(self, check: Scenario) -> list[Route]:
+        """One route for each address and era, for what is the same whatever server it is about."""
+        found = {(route.era, self.gateway.urls[route.server]): route for route in reversed(self.routes(check))}
+        return [*reversed(found.values())]
+
+    def connected(self, check: Scenario, era: str) -> list[Route]:
+        """The routes of one client to all servers of the check."""
+        return [route for route in self.routes(check) if route.era == era]
+
+    def require_gateway(self) -> None:
+        if self.gateway.is_direct:
+            raise NotApplicableError("Without a gateway between, a client and a server of two eras don't meet.")
+
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether one address leads to several servers."""
+        return len(self.gateway.urls) > len(set(self.gateway.urls.values()))
+
+    def require_aggregate(self) -> None:
+        if not self.is_aggregate:
+            raise NotApplicableError("It has one server behind each address.")
+
+    async def client(self, route: Route) -> ScriptedClient:
+        """The client of the era that all checks share. A check that needs a session of its own uses `new_client`."""
+        listing = self.gateway.listing(route)
+        if listing is None:
+            raise ClientError(f"no {route.era} client is connected")
+        return listing.client
+
+    async def new_client(self, route: Route, *, capabilities: str = "{}", version: str | None = None) -> ScriptedClient:
+        """A client of this check alone, open; it is closed after the check."""
+        client = self.unopened(route, capabilities=capabilities, version=version)
+        await client.open(self.record_on(route))
+        return client
+
+    def unopened(self, route: Route, *, capabilities: str = "{}", version: str | None = None) -> ScriptedClient:
+        gateway = self.gateway
+        own = {} if version is None else {"version": version}
+        client = ScriptedClient(
+            gateway.http,
+            gateway.urls[route.server],
+            route.era,
+            identity=gateway.identity,
+            capabilities=capabilities,
+            **own,
+        )
+        self._own.append(client)
+        return client
+
+    def exposed(self, route: Route, name: str, method: str = "tools/list") -> str:
+        """How the gateway calls an entry of this server; where it is not listed, how it would, by the other names."""
+        shown = self.gateway.find(route, method, name)
+        if shown is not None:
+            return shown
+        ready = self.gateway.find(route, "tools/list", READY)
+        own = named(name, route.server)
+        return own if ready is None or method == "resources/list" else ready[: -len(named(READY, route.server))] + own
+
+    async def record_definition(self, route: Route, tool: Tool) -> None:
+        """Put what the server lists and what the gateway listed into the recording; an empty text where it is missing."""
+        listing = self.gateway.listing(route)
+        shown = self.gateway.find(route, "tools/list", tool.name)
+        listed = listing.entries["tools/list"][shown] if listing is not None and shown is not None else ""
+        for side, who, data in (
+            (Side.SERVER, route.server, tool.definition(route.server)),
+            (Side.CLIENT, f"{route.era}-survey", listed),
+        ):
+            frame = Frame(
+                at=time.time(), side=side, who=who, is_sent=side is Side.SERVER, data=data, label="definition"
+            )
+            self.record_on(route)(frame)
+
+    def record_missing(self, route: Route, label: str) -> None:
+        """Put it into the recording that there is no such route."""
+        reason = self.reason((route.era,), (route.server,))
+        record, who = self.record_on(route), f"{route.era}-survey"
+        for is_sent, said in ((True, label), (False, reason)):
+            frame = Frame(
+                at=time.time(), side=Side.CLIENT, who=who, is_sent=is_sent, data="", label=said, exchange=label
+            )
+            record(frame)
+
+    def record_on(self, route: Route) -> Callable[[Frame], None]:
+        """What takes the messages of a client on this route."""
+
+        def record(frame: Frame) -> None:
+            if len(self.frames) < _MAX_FRAMES:
+                self.frames.append(replace(frame, route=route))
+
+        return record
+
+    async def until_server(self, label: str, is_it: Callable[[Frame], bool], timeout_s: float = 5.0) -> bool:
+        """Wait until a server has recorded such a message; whether it did in time."""
+        ends = time.monotonic() + timeout_s
+        while time.monotonic() < ends:
+            if any(map(is_it, self._logs.about({label}))):
+                return True
+            await asyncio.sleep(_POLL_S)
+        return False
+
+    async def close(self) -> None:
+        for client in self._own:
+            await client.close()

@@ -1,0 +1,428 @@
+"""A scripted MCP server: `python -m pactgate.conformance.gateway.server SCRIPT.json http PORT|stdio`.
+
+It answers with the texts of its script byte for byte, in either era, and writes each message it received and sent to a file, one JSON
+line each. It ends when its standard input ends, or after its lifetime: nothing is left behind. Must not: import the gateway.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct, convert
+
+from pactgate.conformance.gateway.script import ServerScript, Step, named
+from pactgate.conformance.gateway.server_log import ServerLog
+
+MODERN: Final = "2026-07-28"
+LEGACY: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+_PREFIX: Final = "io.modelcontextprotocol/"
+_PV: Final = f"{_PREFIX}protocolVersion"
+_ASK_S: Final = 30.0
+_MAX_BODY_BYTES: Final = 32 * 1024 * 1024
+_MAX_LISTENERS: Final = 200
+
+Send = Callable[[str], None]
+"""Puts one message on the stream of the request."""
+
+
+class Call(Struct):
+    """One request that is being answered."""
+
+    message: dict[str, Any]
+    is_modern: bool
+    send: Send
+    exchange: str
+
+    @property
+    def id(self) -> str:
+        return json.dumps(self.message["id"])
+
+    @property
+    def params(self) -> dict[str, Any]:
+        params = self.message.get("params")
+        return params if isinstance(params, dict) else {}
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        meta = self.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+
+class ScriptedServer:
+    """What is the same over both transports: the answers, the listeners, the record."""
+
+    def __init__(self, script: ServerScript) -> None:
+        self.script = script
+        self.log = ServerLog(script.tag, Path(script.record))
+        self.listeners: dict[str, Send] = {}
+        """Where notifications about lists go, by the id of a subscription (modern) or of a stream (legacy: it begins with a blank)."""
+        self._shown = False
+        self._asked: dict[str, threading.Event] = {}
+        self._count = 0
+        self._lock = threading.Lock()
+        self._tools = {named(tool.name, script.tag): tool for tool in script.tools}
+        self._prompts = {named(prompt.name, script.tag): prompt for prompt in script.prompts}
+        self._resources = {named(resource.uri, script.tag): resource for resource in script.resources}
+        self._info = f'{{"name":"gwp-{script.tag}","version":"1"}}'
+
+    def take(self, data: str, send: Send, headers: tuple[tuple[str, str], ...] = ()) -> tuple[str, int] | None:
+        """Act on one message. The response and its HTTP status, or None where there is none to give."""
+        exchange = self.next_id()
+        try:
+            message = json.loads(data)
+        except ValueError:
+            message = None
+        if not isinstance(message, dict) or "method" not in message:
+            self.log.add(is_sent=False, data=data, label="", exchange=exchange, headers=headers)
+            self._answered(message)
+            return None
+        call = Call(message, _is_modern(message), lambda text: self._sent(send, text, label, exchange), exchange)
+        label = _label(call)
+        self.log.add(is_sent=False, data=data, label=label, exchange=exchange, headers=headers)
+        if "id" not in message:
+            return None
+        found = self._answer(call)
+        if found is not None:
+            self.log.add(is_sent=True, data=found[0], label=label, exchange=exchange, status=found[1])
+        return found
+
+    def next_id(self) -> str:
+        with self._lock:
+            self._count += 1
+            return f"{os.getpid()}-{self._count}"
+
+    def changed(self) -> None:
+        """Notify everybody who listens that the list of tools has changed."""
+        self._shown = True
+        for key, send in [*self.listeners.items()]:
+            meta = "" if key.startswith(" ") else f',"params":{{"_meta":{{"{_PREFIX}subscriptionId":{key}}}}}'
+            data = f'{{"jsonrpc":"2.0","method":"notifications/tools/list_changed"{meta}}}'
+            self._sent(send, data, "notifications/tools/list_changed", key)
+
+    def _sent(self, send: Send, data: str, label: str, exchange: str) -> None:
+        self.log.add(is_sent=True, data=data, label=label, exchange=exchange)
+        try:
+            send(data)
+        except (OSError, ValueError):  # whoever asked has gone
+            self.log.add(is_sent=False, data="", label="gone", exchange=exchange)
+
+    def _answer(self, call: Call) -> tuple[str, int] | None:
+        era = self.script.era
+        if call.is_modern and era == "legacy":
+            return _error(call, '{"code":-32601,"message":"no such method"}'), 200
+        version = call.meta.get(_PV)
+        if era != "legacy" and version != MODERN and (call.is_modern or era == "modern"):
+            requested = json.dumps(version)
+            data = f'{{"supported":["{MODERN}"],"requested":{requested}}}'
+            return _error(call, f'{{"code":-32022,"message":"2026-07-28 only","data":{data}}}'), 400
+        method = call.message["method"]
+        answer = getattr(self, "_on_" + method.replace("/", "_"), None)
+        if answer is None:
+            return _error(call, '{"code":-32601,"message":"no such method"}'), 404 if call.is_modern else 200
+        found = answer(call)
+        return None if found is None else (found, 200)
+
+    def _on_initialize(self, call: Call) -> str:
+        asked = call.params.get("protocolVersion")
+        version = asked if asked in LEGACY else LEGACY[-1]
+        return _plain(
+            call, f'"protocolVersion":"{version}","capabilities":{self._capabilities()},"serverInfo":{self._info}'
+        )
+
+    def _on_ping(self, call: Call) -> str:
+        return _plain(call, "")
+
+    def _on_logging_setLevel(self, call: Call) -> str:  # noqa: N802 - the method of the specification
+        return _plain(call, "")
+
+    def _on_server_discover(self, call: Call) -> str:
+        return self._result(
+            call, f'"supportedVersions":["{MODERN}"],"capabilities":{self._capabilities()},{_HINTS}', meta=""
+        )
+
+    def _on_tools_list(self, call: Call) -> str:
+        tag = self.script.tag
+        return self._page(
+            call, "tools", [t.definition(tag) for t in self.script.tools if self._shown or not t.is_hidden]
+        )
+
+    def _on_prompts_list(self, call: Call) -> str:
+        return self._page(call, "prompts", [f'{{"name":"{n}",{p.members}}}' for n, p in self._prompts.items()])
+
+    def _on_resources_list(self, call: Call) -> str:
+        return self._page(call, "resources", [f'{{"uri":"{u}",{r.members}}}' for u, r in self._resources.items()])
+
+    def _on_resources_templates_list(self, call: Call) -> str:
+        return self._page(call, "resourceTemplates", [])
+
+    def _on_prompts_get(self, call: Call) -> str:
+        prompt = self._prompts.get(call.params.get("name", ""))
+        return _unknown(call) if prompt is None else self._result(call, prompt.result)
+
+    def _on_resources_read(self, call: Call) -> str:
+        resource = self._resources.get(call.params.get("uri", ""))
+        if resource is None:
+            return _unknown(call)
+        return self._result(call, resource.result + (f",{_HINTS}" if call.is_modern else ""))
+
+    def _on_subscriptions_listen(self, call: Call) -> str | None:
+        """The stream stays open; the transport ends it with the connection."""
+        if len(self.listeners) < _MAX_LISTENERS:
+            meta = f'"_meta":{{"{_PREFIX}subscriptionId":{call.id}}}'
+            kept = json.dumps(call.params.get("notifications", {}))
+            send = call.send
+            send(
+                '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":'
+                f"{kept},{meta}}}}}"
+            )
+            self.listeners[call.id] = send
+        return None
+
+    def _on_tools_call(self, call: Call) -> str | None:
+        tool = self._tools.get(call.params.get("name", ""))
+        if tool is None:
+            return _unknown(call)
+        for step in tool.steps:
+            if (early := self._do(step, call)) is not None:
+                return early or None
+        if tool.error:
+            return _error(call, tool.error)
+        return self._result(call, tool.result, tool.meta)
+
+    def _do(self, step: Step, call: Call) -> str | None:
+        """One step. A text ends the call: it is the response, or none if it is empty."""
+        if step.do == "wait":
+            threading.Event().wait(step.seconds)
+        elif step.do == "notify":
+            call.send(step.data.replace("@TOKEN@", json.dumps(call.meta.get("progressToken"))))
+        elif step.do == "raw":
+            for _ in range(step.count):
+                call.send(step.data)
+        elif step.do == "show":
+            self.changed()
+        elif step.do == "crash":
+            os._exit(3)
+        elif step.do == "hang":
+            threading.Event().wait(self.script.lifetime_s)
+            return ""
+        elif step.do == "freeze":
+            with self.log.lock:  # nothing is recorded and so nothing is sent, until it is over
+                threading.Event().wait(step.seconds or self.script.lifetime_s)
+        elif step.do == "ask":
+            return self._ask(step.data, call)
+        return None
+
+    def _ask(self, request: str, call: Call) -> str | None:
+        """Ask the client: in a modern session by an input-required result, in a legacy one by a request."""
+        if call.is_modern:
+            if "inputResponses" in call.params:
+                return None
+            return self._result(call, f'"inputRequests":{{"q":{request}}},"requestState":"s"', kind="input_required")
+        asked = f"ask-{self.next_id()}"
+        answered = self._asked[asked] = threading.Event()
+        call.send(f'{{"jsonrpc":"2.0","id":"{asked}",{request[1:]}')
+        answered.wait(_ASK_S)
+        del self._asked[asked]
+        return None
+
+    def _answered(self, message: Any) -> None:
+        waiting = self._asked.get(str(message.get("id"))) if isinstance(message, dict) else None
+        if waiting is not None:
+            waiting.set()
+
+    def _capabilities(self) -> str:
+        offered = ['"tools":{"listChanged":true}', '"logging":{}']
+        offered += ['"prompts":{}'] if self._prompts else []
+        offered += ['"resources":{}'] if self._resources else []
+        return f"{{{','.join(offered)}}}"
+
+    def _page(self, call: Call, member: str, entries: list[str]) -> str:
+        size = self.script.page_size or len(entries) or 1
+        cursor = call.params.get("cursor", "page-0")
+        number = cursor.removeprefix("page-")
+        start = int(number) * size if number.isdigit() else len(entries) + 1
+        if start > len(entries):
+            return _error(call, '{"code":-32602,"message":"no such cursor"}')
+        following = f',"nextCursor":"page-{int(number) + 1}"' if start + size < len(entries) else ""
+        hints = f",{_HINTS}" if call.is_modern else ""
+        return self._result(call, f'"{member}":[{",".join(entries[start : start + size])}]{following}{hints}')
+
+    def _result(self, call: Call, members: str, meta: str = "", kind: str = "complete") -> str:
+        if call.is_modern:
+            own = f'"{_PREFIX}serverInfo":{self._info}'
+            return _plain(call, f'{members},"resultType":"{kind}","_meta":{{{own}{"," if meta else ""}{meta}}}')
+        return _plain(call, members + (f',"_meta":{{{meta}}}' if meta else ""))
+
+
+_HINTS: Final = '"ttlMs":0,"cacheScope":"private"'
+
+
+def _is_modern(message: dict[str, Any]) -> bool:
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and _PV in meta
+
+
+def _label(call: Call) -> str:
+    label = call.params.get("name") or call.params.get("uri") or call.message["method"]
+    return label if isinstance(label, str) else ""
+
+
+def _plain(call: Call, members: str) -> str:
+    return f'{{"jsonrpc":"2.0","id":{call.id},"result":{{{members}}}}}'
+
+
+def _error(call: Call, error: str) -> str:
+    return f'{{"jsonrpc":"2.0","id":{call.id},"error":{error}}}'
+
+
+def _unknown(call: Call) -> str:
+    return _error(call, '{"code":-32602,"message":"there is none of this name"}')
+
+
+class HttpHandler(BaseHTTPRequestHandler):
+    """Streamable HTTP: a response in one body, or in an event stream if something was sent before it."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = "gwp"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # head and body in one write
+    server_of: ScriptedServer
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("Content-Length", "0"))
+        if length > _MAX_BODY_BYTES:
+            self.close_connection = True
+            return self._whole(413, b"")
+        data = self.rfile.read(length).decode("utf-8", "surrogateescape")
+        self._streaming = False
+        server = self.server_of
+        opened = '"initialize"' in data[:4096] and server.script.era != "modern"
+        head = tuple((name.lower(), value) for name, value in self.headers.items())
+        found = server.take(data, self._event, head)
+        if self._streaming:
+            if found is not None:
+                self._event(found[0])
+            elif "subscriptions/listen" in data:
+                self._until_gone()
+            self.wfile.write(b"0\r\n\r\n")
+            return None
+        if found is None:
+            return self._whole(202, b"")
+        body = found[0].encode("utf-8", "surrogateescape")
+        return self._whole(found[1], body, session=server.next_id() if opened else "")
+
+    def do_GET(self) -> None:
+        """The stream on which a legacy client hears of changes."""
+        server = self.server_of
+        if server.script.era == "modern" or len(server.listeners) >= _MAX_LISTENERS:
+            return self._whole(405, b"")
+        self._streaming = False
+        self._begin_stream()
+        key = f" {server.next_id()}"
+        server.listeners[key] = self._event
+        self._until_gone()
+        server.listeners.pop(key, None)
+        return None
+
+    def do_DELETE(self) -> None:
+        self._whole(200, b"")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+        return
+
+    def _until_gone(self) -> None:
+        """A comment line now and then shows when the reader has gone."""
+        pause = threading.Event()
+        while not pause.wait(1.0):
+            try:
+                self._chunk(b": still here\n\n")
+            except OSError:
+                return
+
+    def _begin_stream(self) -> None:
+        self._streaming = True
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.flush()
+
+    def _event(self, data: str) -> None:
+        if not self._streaming:
+            self._begin_stream()
+        self._chunk(b"data: " + data.encode("utf-8", "surrogateescape") + b"\n\n")
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+        self.wfile.flush()
+
+    def _whole(self, status: int, body: bytes, session: str = "") -> None:
+        self.send_response(status)
+        if session:
+            self.send_header("Mcp-Session-Id", session)
+        if body:
+            self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def serve_http(server: ScriptedServer, port: int) -> None:
+    """Serve on 127.0.0.1 until the standard input ends. The first line of the output is the port."""
+    handler = type("Handler", (HttpHandler,), {"server_of": server})
+    ThreadingHTTPServer.daemon_threads = True
+    with ThreadingHTTPServer(("127.0.0.1", port), handler) as listener:
+        threading.Thread(target=listener.serve_forever, daemon=True).start()
+        sys.stdout.write(f"{listener.server_address[1]}\n")
+        sys.stdout.flush()
+        sys.stdin.buffer.read()
+    os._exit(0)
+
+
+def serve_stdio(server: ScriptedServer) -> None:
+    """Serve on the standard streams until the input ends; each request has a thread of its own."""
+    writing = threading.Lock()
+
+    def send(data: str) -> None:
+        with writing:
+            sys.stdout.buffer.write(data.encode("utf-8", "surrogateescape") + b"\n")
+            sys.stdout.buffer.flush()
+
+    def answer(data: str) -> None:
+        found = server.take(data, send)
+        if found is not None:
+            send(found[0])
+
+    if server.script.era != "modern":
+        server.listeners[" stdio"] = send
+    for data in _lines():
+        threading.Thread(target=answer, args=(data,), daemon=True).start()
+    os._exit(0)
+
+
+def _lines() -> Iterator[str]:
+    while line := sys.stdin.buffer.readline(_MAX_BODY_BYTES):
+        yield line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+
+
+def main() -> None:
+    path, transport, *port = sys.argv[1:]
+    server = ScriptedServer(convert(json.loads(Path(path).read_text(encoding="ascii")), ServerScript))
+    timer = threading.Timer(server.script.lifetime_s, os._exit, (4,))
+    timer.daemon = True
+    timer.start()
+    if transport == "http":
+        serve_http(server, int(port[0]))
+    serve_stdio(server)
+
+
+if __name__ == "__main__":
+    main()

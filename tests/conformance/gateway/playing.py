@@ -1,0 +1,76 @@
+"""Runs of checks without a gateway and behind ours, with proxies that break what a switch says."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from pactgate.conformance.gateway.check import Check
+from pactgate.conformance.gateway.dialects import DIALECTS
+from pactgate.conformance.gateway.fleet import Fleet
+from pactgate.conformance.gateway.gateway_process import GatewayProcess, free_port
+from pactgate.conformance.gateway.lab import Lab
+from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.runner import play_one
+from pactgate.conformance.gateway.under_test import GatewayUnderTest
+from tests.support.breaking_proxy import BreakingProxy, Switch
+
+HTTP = ("lh", "mh", "dh", "pg")
+OURS = f"{sys.executable} -m pactgate serve --config {{config}} --port {{port}}"
+WAIT_S = 20
+
+
+class Playground:
+    """Servers, perhaps a gateway, and proxies before and behind it."""
+
+    def __init__(self, fleet: Fleet, urls: dict[str, str], proxies: list[BreakingProxy], *, is_direct: bool) -> None:
+        self._fleet = fleet
+        self._urls = urls
+        self._proxies = proxies
+        self._is_direct = is_direct
+
+    async def play(self, check: type[Check], switch: Switch | None = None) -> CheckRecording:
+        """The recording of one check, while the proxies break this."""
+        before, behind = self._proxies[1:], self._proxies[:1]
+        chosen = switch or Switch()
+        for proxy in behind if chosen.is_behind else before:
+            proxy.switch = chosen
+        gateway = GatewayUnderTest(self._urls, is_direct=self._is_direct)
+        try:
+            await gateway.wait(WAIT_S, lambda text: None)
+            return await play_one(check(), Lab(gateway, self._fleet.logs, {}), self._fleet.logs, WAIT_S)
+        finally:
+            await gateway.close()
+            for proxy in self._proxies:
+                proxy.switch = Switch()
+
+
+@asynccontextmanager
+async def playground(folder: Path, checks: Collection[type[Check]], *, gateway: bool) -> AsyncIterator[Playground]:
+    """Without a gateway, a proxy stands before each server; with ours, one before it, and one between it and a server."""
+    async with AsyncExitStack() as stack:
+        fleet = Fleet(folder, checks, HTTP)
+        stack.push_async_callback(fleet.close)
+        await fleet.start()
+        proxies = [_proxy(stack, fleet.urls["lh"])]
+        if not gateway:
+            proxies += [_proxy(stack, fleet.urls[tag]) for tag in HTTP]
+            urls = {tag: proxy.url for tag, proxy in zip(HTTP, proxies[1:], strict=True)}
+            yield Playground(fleet, urls, proxies, is_direct=True)
+            return
+        fleet.urls["lh"] = proxies[0].url
+        port, config = str(free_port()), folder / "gateway.json"
+        config.write_text(DIALECTS["pactgate"].write(fleet.entries()))
+        process = GatewayProcess(folder / "gateway.log")
+        stack.push_async_callback(process.close)
+        await process.start(OURS, {"config": str(config), "port": port})
+        proxies.append(_proxy(stack, f"http://127.0.0.1:{port}/mcp"))
+        yield Playground(fleet, dict.fromkeys(HTTP, proxies[1].url), proxies, is_direct=False)
+
+
+def _proxy(stack: AsyncExitStack, url: str) -> BreakingProxy:
+    proxy = BreakingProxy(url)
+    stack.callback(proxy.close)
+    return proxy

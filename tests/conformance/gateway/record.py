@@ -1,0 +1,63 @@
+"""`make profile-recordings ARGS=GWP-001`: play checks with and without their fault, and keep the recordings that the tests judge.
+
+Without arguments, the checks that have no recordings yet. Each check is played alone on servers of its own, so that a recording has
+nothing of others in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from pactgate.conformance.gateway.check import Check
+from pactgate.conformance.gateway.checks import CHECKS
+from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.results import judge_one
+from tests.conformance.gateway.playing import playground
+from tests.conformance.gateway.switches import SWITCHES
+
+FIXTURES = Path(__file__).parent / "fixtures"
+LONG = re.compile(r"((?:0123456789abcdef){1024})+")
+"""The large results are made small: what is long stays longer than what is short."""
+
+
+async def record(check: type[Check]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with playground(Path(folder), [check], gateway=check.needs_gateway) as ground:
+            for kind, switch in (("pass", None), ("fail", SWITCHES[check.code])):
+                recording = small(await ground.play(check, switch))
+                assert judge_one(check, recording).status.value == kind, (check.code, kind, recording)
+                path = FIXTURES / check.code / f"{kind}.json"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(msgspec.json.format(msgspec.json.encode(recording), indent=1) + b"\n")
+
+
+def small(recording: CheckRecording) -> CheckRecording:
+    """With times from the beginning, without long texts and without the heads that no check reads."""
+    begun = recording.frames[0].at if recording.frames else 0.0
+    frames = [
+        replace(frame, at=round(frame.at - begun, 3), data=LONG.sub(shortened, frame.data), headers=())
+        for frame in recording.frames
+    ]
+    return replace(recording, frames=tuple(frames))
+
+
+def shortened(found: re.Match[str]) -> str:
+    return "0123456789abcdef" * (len(found[0]) // 16384)
+
+
+async def main(words: list[str]) -> None:
+    for check in CHECKS:
+        if check.code in words or not (words or (FIXTURES / check.code / "fail.json").is_file()):
+            await record(check)
+            print(f"recorded {check.code}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))

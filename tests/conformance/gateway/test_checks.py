@@ -1,0 +1,93 @@
+"""Every check: explained, right about a recording of each kind, fair to what is no gateway, and failing where exactly this is broken."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from inspect import getfile
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from pactgate.conformance.gateway import checks, under_test
+from pactgate.conformance.gateway.check import Check
+from pactgate.conformance.gateway.checks import CHECKS
+from pactgate.conformance.gateway.checks.names import change
+from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.results import judge_one
+from pactgate.conformance.rule import SECTIONS, CheckStatus
+from tests.conformance.gateway.playing import Playground, playground
+from tests.conformance.gateway.switches import SWITCHES
+
+FIXTURES = Path(__file__).parent / "fixtures"
+FILES = sorted(Path(checks.__file__).parent.glob("*/gwp*.py"))
+
+
+def by_code(value: object) -> str:
+    return value.code if isinstance(value, type) and issubclass(value, Check) else str(value)
+
+
+every_check = pytest.mark.parametrize("check", CHECKS, ids=by_code)
+
+
+@every_check
+def test_a_check_says_what_must_hold_why_and_how_to_mend_it(check: type[Check]) -> None:
+    assert check.title().endswith(".")
+    assert tuple(check.sections()) == SECTIONS
+    assert all(text.endswith(".") for text in check.sections().values())
+
+
+def test_every_file_is_one_check_named_for_its_code_and_fault() -> None:
+    assert sorted(Path(getfile(check)) for check in CHECKS) == FILES
+    assert len({check.code for check in CHECKS}) == len(CHECKS)
+    for check in CHECKS:
+        assert Path(getfile(check)).stem == f"{check.code.replace('-', '').lower()}_{check.slug()}"
+
+
+@pytest.mark.parametrize("kind", ["pass", "fail"])
+@every_check
+def test_a_check_is_right_about_its_recordings(check: type[Check], kind: str) -> None:
+    data = (FIXTURES / check.code / f"{kind}.json").read_bytes()
+    recording = msgspec.json.decode(data, type=CheckRecording)
+    assert judge_one(check, recording).status.value == kind
+
+
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(change, "WAIT_S", 0.5)
+        patch.setattr(under_test, "REST_S", 0.3)
+        yield
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def direct(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Playground]:
+    async with playground(tmp_path_factory.mktemp("direct"), CHECKS, gateway=False) as ground:
+        yield ground
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def behind_ours(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Playground]:
+    async with playground(tmp_path_factory.mktemp("ours"), CHECKS, gateway=True) as ground:
+        yield ground
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("check", [check for check in CHECKS if not check.needs_gateway], ids=by_code)
+async def test_a_check_passes_without_a_gateway_and_fails_where_exactly_this_is_broken(
+    check: type[Check], direct: Playground
+) -> None:
+    assert judge_one(check, await direct.play(check)).status is CheckStatus.PASS
+    assert judge_one(check, await direct.play(check, SWITCHES[check.code])).status is CheckStatus.FAIL
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("check", [check for check in CHECKS if check.needs_gateway], ids=by_code)
+async def test_a_check_of_gateways_passes_behind_ours_and_fails_where_exactly_this_is_broken(
+    check: type[Check], behind_ours: Playground
+) -> None:
+    assert judge_one(check, await behind_ours.play(check)).status is CheckStatus.PASS
+    assert judge_one(check, await behind_ours.play(check, SWITCHES[check.code])).status is CheckStatus.FAIL

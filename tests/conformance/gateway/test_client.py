@@ -1,0 +1,69 @@
+"""The scripted client against the scripted server: texts pass unchanged, silence has an end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pactgate.conformance.gateway.client import ClientError, ScriptedClient
+from pactgate.conformance.gateway.fleet import Fleet
+from pactgate.conformance.gateway.recording import Frame
+from pactgate.conformance.gateway.script import Scenario, Step, Tool
+from pactgate.upstreams.http.client import HttpClient
+
+
+class Odd(Scenario):
+    """One tool that answers, one that asks, one that is silent."""
+
+    tools = (
+        Tool("odd_@", result='"content":[],"n":1e400'),
+        Tool("ask_@", steps=(Step("ask", data='{"method":"roots/list"}'),)),
+        Tool("hang_@", steps=(Step("hang"),)),
+    )
+
+
+@pytest.fixture
+async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
+    fleet = Fleet(tmp_path, [Odd], ("lh", "mh"))
+    await fleet.start()
+    yield fleet
+    await fleet.close()
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[HttpClient]:
+    http = HttpClient()
+    yield http
+    await http.close()
+
+
+@pytest.mark.parametrize(("era", "tag"), [("legacy", "lh"), ("modern", "mh")])
+async def test_texts_pass_as_they_are_in_both_directions(era: str, tag: str, fleet: Fleet, http: HttpClient) -> None:
+    client, frames = ScriptedClient(http, fleet.urls[tag], era), list[Frame]()
+    await client.open(frames.append)
+    got = await client.call(frames.append, f"odd_{tag}", '{"zebra":1.0,"n":1e400}')
+    assert '"n":1e400' in got.data
+    assert any('{"zebra":1.0,"n":1e400}' in frame.data for frame in fleet.logs.about({f"odd_{tag}"}))
+    assert [frame.is_sent for frame in frames[-2:]] == [True, False]
+    await client.close()
+
+
+async def test_a_question_on_the_stream_is_answered_with_the_text_prepared(fleet: Fleet, http: HttpClient) -> None:
+    client, frames = ScriptedClient(http, fleet.urls["lh"], "legacy"), list[Frame]()
+    await client.open(frames.append)
+    client.answers = {"roots/list": '"result":{"roots":[]}'}
+    assert '"ok"' in (await client.call(frames.append, "ask_lh")).data
+    await client.close()
+
+
+async def test_silence_ends_with_a_message_that_says_so(fleet: Fleet, http: HttpClient) -> None:
+    client, frames = ScriptedClient(http, fleet.urls["mh"], "modern"), list[Frame]()
+    got = await client.request(frames.append, "tools/call", '"name":"hang_mh"', name="hang_mh", timeout_s=0.1)
+    assert (got.data, got.label) == ("", "hang_mh: no answer within 0.1 s")
+
+
+async def test_a_server_of_another_era_is_told_from_its_answer(fleet: Fleet, http: HttpClient) -> None:
+    with pytest.raises(ClientError):
+        await ScriptedClient(http, fleet.urls["mh"], "legacy").open(lambda frame: None)

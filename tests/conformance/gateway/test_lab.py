@@ -1,0 +1,51 @@
+"""A check gets the routes that there are, or the reason why there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pactgate.conformance.gateway.fleet import Fleet
+from pactgate.conformance.gateway.lab import Lab, NotApplicableError
+from pactgate.conformance.gateway.recording import Route
+from pactgate.conformance.gateway.script import Scenario, Tool
+from pactgate.conformance.gateway.under_test import GatewayUnderTest
+
+
+class Here(Scenario):
+    """Servers that are there, and one that is not."""
+
+    servers = ("lh", "dh", "ls")
+    tools = (Tool("gwphere_@"),)
+
+
+class Elsewhere(Scenario):
+    """A server that is not there."""
+
+    servers = ("ls",)
+
+
+async def test_routes_are_what_is_listed_and_the_rest_has_a_reason(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, [Here], ("lh", "dh"))
+    await fleet.start()
+    gateway = GatewayUnderTest(fleet.urls, is_direct=True)
+    lab = Lab(gateway, fleet.logs, {"ls": "it has HTTP servers only"})
+    try:
+        await gateway.wait(10, lambda text: None)
+        assert lab.routes(Here()) == [Route("legacy", "lh"), Route("legacy", "dh"), Route("modern", "dh")]
+        assert len(lab.addresses(Here())) == 3
+        assert not lab.is_aggregate
+        with pytest.raises(NotApplicableError, match="HTTP servers only"):
+            lab.routes(Elsewhere())
+        route = Route("modern", "dh")
+        client = await lab.new_client(route)
+        await client.call(lab.record_on(route), lab.exposed(route, "gwphere_@"))
+        assert {frame.route for frame in lab.frames} == {route}
+        assert await lab.until_server("gwphere_dh", lambda frame: frame.is_sent)
+        await lab.record_definition(route, Here.tools[0])
+        assert [frame.data for frame in lab.frames[-2:]] == [Here.tools[0].definition("dh")] * 2
+    finally:
+        await lab.close()
+        await gateway.close()
+        await fleet.close()

@@ -1,0 +1,84 @@
+"""The scripted server as a program: it answers byte for byte in both eras, misbehaves as told, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pactgate.conformance.gateway.script import ServerScript, Step, Tool
+
+TOOLS = (
+    Tool("odd_@", result='"content":[],"n":1e400'),
+    Tool("crash_@", steps=(Step("crash"),)),
+    Tool("noise_@", steps=(Step("raw", data="no json", count=2),)),
+    Tool("slow_@", steps=(Step("notify", data='{"jsonrpc":"2.0","method":"notifications/progress","t":@TOKEN@}'),)),
+)
+
+
+class Child:
+    """The server over stdio."""
+
+    def __init__(self, folder: Path, era: str) -> None:
+        script = ServerScript(tag="t", era=era, record=str(folder / "record.t"), tools=TOOLS, page_size=3)
+        path = folder / "script.json"
+        path.write_bytes(msgspec.json.encode(script))
+        command = [sys.executable, "-I", "-m", "pactgate.conformance.gateway.server", str(path), "stdio"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(self, method: str, params: str = "{}") -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}\n'.encode())
+        self.process.stdin.flush()
+
+    def read(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().decode().rstrip("\n")
+
+    def close(self) -> int:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.stdout.close()
+        return self.process.wait(5)
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[Child]:
+    child = Child(tmp_path, "legacy")
+    yield child
+    child.close()
+
+
+def test_a_result_is_written_as_the_script_has_it_and_recorded(child: Child, tmp_path: Path) -> None:
+    child.ask("tools/call", '{"name":"odd_t"}')
+    assert child.read() == '{"jsonrpc":"2.0","id":1,"result":{"content":[],"n":1e400}}'
+    recorded = [json.loads(line) for line in next(tmp_path.glob("record.t.*")).read_text().splitlines()]
+    assert [(line[2], line[4]) for line in recorded] == [(False, "odd_t"), (True, "odd_t")]
+
+
+def test_it_pages_notifies_misbehaves_and_crashes_as_told(child: Child) -> None:
+    child.ask("tools/list")
+    assert json.loads(child.read())["result"]["nextCursor"] == "page-1"
+    child.ask("tools/list", '{"cursor":"page-1"}')
+    assert len(json.loads(child.read())["result"]["tools"]) == 1
+    child.ask("tools/call", '{"name":"slow_t","_meta":{"progressToken":7}}')
+    assert [json.loads(child.read()).get("t"), json.loads(child.read()).get("t")] == [7, None]
+    child.ask("tools/call", '{"name":"noise_t"}')
+    assert [child.read(), child.read()] == ["no json"] * 2
+    assert "result" in json.loads(child.read())
+    child.ask("tools/call", '{"name":"crash_t"}')
+    assert child.process.wait(5) == 3
+
+
+def test_a_modern_server_refuses_a_handshake_and_names_its_revision(tmp_path: Path) -> None:
+    child = Child(tmp_path, "modern")
+    child.ask("initialize", '{"protocolVersion":"2025-11-25"}')
+    error = json.loads(child.read())["error"]
+    assert (error["code"], error["data"]["supported"]) == (-32022, ["2026-07-28"])
+    assert child.close() == 0
