@@ -255,9 +255,10 @@ def _write_all(offered: _Offered) -> int:
     lock_file = LockFile(servers={**kept, **offered.servers})
     _write(offered.file, lock_file)
     show_differences(found)
-    counts = {listing: sum(len(one.entries(listing)) for one in lock_file.servers.values()) for listing in LISTS}
-    counted = ", ".join(f"{count} {listing}" for listing, count in counts.items() if count)
-    terminal.say(f"Wrote {offered.file}: {len(lock_file.servers)} servers{', ' if counted else ''}{counted}.")
+    counts = {"servers": len(lock_file.servers)}
+    counts |= {listing: sum(len(one.entries(listing)) for one in lock_file.servers.values()) for listing in LISTS}
+    counted = [f"{count} {what if count != 1 else what.removesuffix('s')}" for what, count in counts.items() if count]
+    terminal.say(f"Wrote {offered.file}: {', '.join(counted) or 'no servers'}.")
     for id_, why in offered.unreachable.items():
         terminal.warning(
             f"{id_} can't be asked and {'keeps its entry' if id_ in kept else 'is not in the file'}: {why}"
