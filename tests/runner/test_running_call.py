@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from pactgate.runner.running_call import MAX_WAITING_THREADS
 from tests.runner.driving import Driven, error, operations, write_tools
+from tests.support.eventually import eventually_blocking
 
 KIT = '''
 import enum
@@ -141,6 +143,21 @@ def test_a_tool_knows_who_calls_and_its_log_messages_name_the_request(kit: Drive
     kit.ask("logging/setLevel", {"level": "debug"})
     begin(kit, "known")
     assert [one["params"]["level"] for one in kit.told[-2:]] == ["debug", "warning"]
+
+
+def test_calls_that_wait_leave_threads_to_the_others(kit: Driven) -> None:
+    for _ in range(MAX_WAITING_THREADS - 1):
+        asked(begin(kit, "order"))
+    asked(begin(kit, "order", answerMs=300))
+    asked(begin(kit, "whole"))  # an async tool holds no thread
+    assert begin(kit, "known")["structuredContent"] == {"result": "ann ('sales',)"}
+    # One that nobody comes back to in its time is cancelled, and gives its thread back.
+    eventually_blocking(lambda: "result" in ask_order(kit))
+    assert "Too many calls wait" in ask_order(kit)["error"]["message"]
+
+
+def ask_order(kit: Driven) -> dict[str, Any]:
+    return kit.ask("tools/call", {"name": "order", "_meta": {"dev.pactgate/caller": CALLER}})
 
 
 def test_a_runner_ends_at_once_while_a_call_waits_for_an_answer(kit: Driven) -> None:

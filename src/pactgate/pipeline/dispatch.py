@@ -118,7 +118,7 @@ def _upstream_request(call: Call) -> UpstreamRequest:
     call.members["name"] = call.policy.wire_name
     meta = call.meta
     if tool.contract is not None and tool.contract.takes_call:
-        meta = {**meta, CALLER_KEY: Raw(encode_json(_facts(call.ctx.caller)))}
+        meta = {**meta, CALLER_KEY: Raw(encode_json(_facts(call.ctx.caller, call.policies.input_timeout_ms)))}
     hears_nothing = call.progress_token is None and call.policies.progress_timeout_ms is None
     return UpstreamRequest(
         ctx=call.ctx,
@@ -135,7 +135,7 @@ def _upstream_request(call: Call) -> UpstreamRequest:
     )
 
 
-def _facts(caller: Caller) -> dict[str, Any]:
+def _facts(caller: Caller, answer_ms: int) -> dict[str, Any]:
     """What a Python tool may know of whose call it answers: never a credential."""
     principal = caller.principal
     question = Question(ELICIT, b"{}")
@@ -144,6 +144,7 @@ def _facts(caller: Caller) -> dict[str, Any]:
         "client": caller.client,
         "roles": sorted(principal.roles),
         "groups": sorted(principal.groups),
+        "answerMs": answer_ms,
         "canBeAsked": why_not(question, relayable_of(caller, Era.MODERN)) is None,
     }
 

@@ -17,13 +17,14 @@ from msgspec import Raw, Struct
 
 from pactgate.protocol.era_bridge import ELICIT, INPUT_REQUIRED, MAX_IN_A_ROUND, STATE
 from pactgate.protocol.messages import encode_json
-from pactgate.runner.calls import CallResult
+from pactgate.runner.calls import THREADS, CallResult
 from pactgate.runner.json_types import convert, schema_of
+from pactgate.runner.signature import ServedTool
 from pactgate.tool_values import Call, LogLevel, NotAnswered, ToolCaller
 
-WAIT_S: Final = 3600.0
-"""Longer than a gateway lets its clients take for an answer."""
 MAX_WAITING: Final = 256
+MAX_WAITING_THREADS: Final = THREADS // 2
+"""A tool that is not `async` keeps its thread while it waits for an answer; the others are for calls that need no person."""
 _ANSWER: Final = "answer"
 _PRIMITIVES: Final = frozenset({"string", "integer", "number", "boolean"})
 
@@ -35,6 +36,8 @@ class CallerFacts(ToolCaller, frozen=True, rename="camel"):
     """What the gateway says of whose call it is."""
 
     can_be_asked: bool = False
+    answer_ms: int = 300_000
+    """How long the client may take to answer."""
 
 
 class _Answer(Struct):
@@ -52,8 +55,10 @@ class _Question(Struct, eq=False):
 class RunningCall:
     """The host of one `Call`, and the task that runs its function. Who is told progress and log messages changes with each request."""
 
-    def __init__(self, tool: str, facts: CallerFacts) -> None:
-        self.tool = tool
+    def __init__(self, tool: ServedTool, facts: CallerFacts) -> None:
+        self.tool = tool.name
+        self.holds_thread = not tool.is_async
+        self.answer_s = facts.answer_ms / 1000
         self.call = Call(self, facts)
         self.on_progress: OnProgress | None = None
         self.on_log: OnLog | None = None
@@ -139,7 +144,7 @@ class RunningCall:
 
 
 class WaitingCalls:
-    """The calls whose clients are being asked, by their state. Each waits for `WAIT_S` at most."""
+    """The calls whose clients are being asked, by their state. Each waits as long as its client may take."""
 
     def __init__(self) -> None:
         self._held: dict[str, tuple[RunningCall, asyncio.TimerHandle]] = {}
@@ -147,10 +152,11 @@ class WaitingCalls:
 
     def hold(self, running: RunningCall) -> str | None:
         """The state that finds the call again; None where too many wait already."""
-        if len(self._held) >= MAX_WAITING:
+        threads = sum(held.holds_thread for held, _ in self._held.values())
+        if len(self._held) >= MAX_WAITING or (running.holds_thread and threads >= MAX_WAITING_THREADS):
             return None
         state = secrets.token_urlsafe(16)
-        self._held[state] = running, asyncio.get_running_loop().call_later(WAIT_S, self._give_up, state)
+        self._held[state] = running, asyncio.get_running_loop().call_later(running.answer_s, self._give_up, state)
         return state
 
     def take(self, state: object) -> RunningCall | None:

@@ -231,7 +231,7 @@ class RunnerServer:
                 raise _RequestError(messages.INVALID_PARAMS, "No call waits for these answers.")
         else:
             tool = _named(box.tools, "tool", params)
-            running = RunningCall(tool.name, _caller(meta))
+            running = RunningCall(tool, _caller(meta))
             running.begin(self.calls.run(tool, bytes(params.get("arguments", Raw(b"{}"))), running.call))
         running.on_progress, running.on_log = self._teller(meta), self._logger(running.tool, request)
         running.answer(params.get(RESPONSES))
