@@ -33,9 +33,11 @@ class KnownLists:
         self._config = os.path.abspath(config) if config is not None else ""
 
     def are_kept(self, config: ServerConfig) -> bool:
-        """Whether the lists of a server are kept: what takes time to start or to reach, and is the same server in the next run."""
-        is_remote = config.command or config.url or config.tools
-        return config.start == "lazy" or (bool(self._config) and bool(is_remote))
+        """Whether the lists of a server are kept: what takes time to start or to reach, and is the same server in the next run.
+
+        Not those of our own servers: their tools have contracts, which only they themselves may state.
+        """
+        return config.start == "lazy" or (bool(self._config) and bool(config.command or config.url))
 
     def read(self, server: str, identity: Sequence[str]) -> bytes | None:
         """What was written for a server with this command line; None if there is nothing that can be used."""
