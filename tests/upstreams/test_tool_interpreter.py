@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,26 @@ async def test_an_environment_of_its_own_needs_no_package_of_ours(tmp_path: Path
     server = replace(kit(tmp_path), tools=file_with(tmp_path, TOOL), python=python)
     async with asyncio.timeout(20), opened_gateway(server) as opened:
         assert (await opened.invoke("where"))["data"]["structuredContent"] == {"result": "there"}
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Path:
+    """A folder with a package that is nowhere else, so that nothing has to be fetched."""
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "only_there-1.0-py3-none-any.whl", "w") as wheel:
+        about = "only_there-1.0.dist-info"
+        wheel.writestr("only_there.py", 'PLACE = "fetched"')
+        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: only-there\nVersion: 1.0\n")
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{about}/RECORD", "")
+    return folder
+
+
+@pytest.mark.skipif(shutil.which("uv") is None, reason="NOT RUN: there is no uv")
+async def test_the_packages_of_a_file_are_there_when_uv_runs_it(tmp_path: Path, packages: Path) -> None:
+    block = '# /// script\n# dependencies = ["only-there==1.0"]\n# ///\n'
+    env = {"UV_FIND_LINKS": str(packages), "UV_OFFLINE": "1", "UV_CACHE_DIR": str(tmp_path / "cache")}
+    server = replace(kit(tmp_path), tools=file_with(tmp_path, block + TOOL), env=env)
+    async with asyncio.timeout(20), opened_gateway(server) as opened:
+        assert (await opened.invoke("where"))["data"]["structuredContent"] == {"result": "fetched"}
