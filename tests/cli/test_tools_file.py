@@ -119,8 +119,10 @@ def test_check_proposes_what_a_bare_tool_was_seen_to_do(tmp_path: Path) -> None:
         assert gateway.run("call", "note", "text=x").returncode == 0
         assert "observed: not declared" in gateway.run("tools", "--verbose").stdout
         said = gateway.run("check", "kit.py").stdout
+        proposals = json.loads(gateway.run("check", "kit.py", "--json").stdout)["proposals"]
     assert '  peek     @tool(category="query", idempotent=True, effects=["filesystem.read"])' in said
     assert '  note     @tool(category="mutation", idempotent=False, effects=["filesystem.write"])' in said
     assert "as it was seen to do in 1 call\n" in said
     assert "Nothing is known of what these do: never." in said
     assert "not declared" in said.splitlines()[2]
+    assert (proposals["peek"]["calls"], proposals["never"]) == (1, None)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pactgate.cli import terminal
 from pactgate.cli.errors import CommandError
@@ -35,6 +35,13 @@ _COLUMNS: Final = (
     Column("ERRORS"),
     Column("DESCRIPTION", is_long=True),
 )
+
+
+class _Proposal(NamedTuple):
+    """What to declare of a tool, and in how many calls it was seen."""
+
+    declaration: str
+    calls: int
 
 
 def tools_server(file: str) -> ServerConfig:
@@ -75,12 +82,14 @@ def check_tools(file: str, *, as_json: bool, python: str | None = None) -> int:
             terminal.problem(f"{file} can't be served.")
         return 1
     tools = json.loads(done.stdout.strip().splitlines()[-1])
+    proposals = _proposals(file, tools)
     if as_json:
-        terminal.say_json({"ok": True, "tools": tools})
+        shown = {name: None if one is None else one._asdict() for name, one in proposals.items()}
+        terminal.say_json({"ok": True, "tools": tools, "proposals": shown})
         return 0
     terminal.say(f"{file} is valid: {len(tools)} tool{'s' * (len(tools) != 1)}.")
     show_table(_COLUMNS, map(_cells, tools))
-    _propose(file, [tool for tool in tools if _contract(tool)["assumed"]])
+    _show_proposals(file, proposals)
     return 0
 
 
@@ -104,20 +113,24 @@ def _contract(tool: dict[str, Any]) -> dict[str, Any]:
     return contract
 
 
-def _propose(file: str, tools: Sequence[dict[str, Any]]) -> None:
-    """A declaration for each tool that has none, as its calls in running gateways were seen."""
-    if not tools:
-        return
-    server, unseen = tools_server(file).id, []
-    terminal.say()
+def _proposals(file: str, tools: Sequence[dict[str, Any]]) -> dict[str, _Proposal | None]:
+    """A declaration for each tool that has none, as its calls in running gateways were seen; None where none was."""
+    server, found = tools_server(file).id, dict[str, _Proposal | None]()
     for tool in tools:
-        calls = _calls_of(f"{server}.{tool['name']}")
-        if calls:
-            seen = f"as it was seen to do in {len(calls)} call{'s' * (len(calls) != 1)}"
-            terminal.item(tool["name"], "bold", _proposal(_contract(tool), calls), seen)
-        else:
-            unseen.append(tool["name"])
-    if unseen:
+        if _contract(tool)["assumed"]:
+            calls = _calls_of(f"{server}.{tool['name']}")
+            found[tool["name"]] = _Proposal(_declaration(_contract(tool), calls), len(calls)) if calls else None
+    return found
+
+
+def _show_proposals(file: str, proposals: dict[str, _Proposal | None]) -> None:
+    if proposals:
+        terminal.say()
+    for name, one in proposals.items():
+        if one is not None:
+            seen = f"as it was seen to do in {one.calls} call{'s' * (one.calls != 1)}"
+            terminal.item(name, "bold", one.declaration, seen)
+    if unseen := [name for name, one in proposals.items() if one is None]:
         terminal.say(
             f"Nothing is known of what these do: {', '.join(unseen)}. They count as tools that may do anything."
         )
@@ -126,7 +139,7 @@ def _propose(file: str, tools: Sequence[dict[str, Any]]) -> None:
         )
 
 
-def _proposal(contract: dict[str, Any], calls: Sequence[dict[str, Any]]) -> str:
+def _declaration(contract: dict[str, Any], calls: Sequence[dict[str, Any]]) -> str:
     seen = sorted({str(done["kind"]) for call in calls for done in call["operations"] if done.get("kind")})
     category = contract["category"]
     if "category" in contract["assumed"]:  # what a request over the network does elsewhere can't be seen
