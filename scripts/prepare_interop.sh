@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Fetches the third-party clients, servers and documents that `make interop` tests the gateway with, into .tools/ of this project:
-#   .tools/mcp1         a virtual environment with the 1.x line of the official Python SDK, and LangChain as a client on it
+#   .tools/mcp1         a virtual environment with the 1.x line of the official Python SDK, and LangChain and mcp-use as clients on it
 #   .tools/servers      another with servers from PyPI that people use: time, git, fetch
-#   .tools/clients      another with clients from PyPI that people use: FastMCP, OpenAI Agents
+#   .tools/clients      another with clients from PyPI that people use: FastMCP, OpenAI Agents, Pydantic AI
 #   .tools/openapi      OpenAPI documents of real APIs, from npm packages
 #   .tools/node         the TypeScript clients, the inspector and servers from npm, with a Node.js >= 22 as .tools/node/node
 #   .tools/agents       agents from npm that people connect: Claude Code, Codex, Gemini CLI, opencode
@@ -116,11 +116,11 @@ if [ -z "$ONLY" ]; then
     system_programs redis-server:redis-server nginx:nginx-light chromium:chromium promtool:prometheus & parts+=($!)
     helm & parts+=($!)
 fi
-prepare mcp1 python_packages "LangChain as a client, the mcp 1.x client, and every pairing with a legacy-only upstream built on it" \
+prepare mcp1 python_packages "LangChain and mcp-use as clients, the mcp 1.x client, and every pairing with a legacy-only upstream built on it" \
     requirements/interop-mcp1.txt & parts+=($!)
 prepare servers python_packages "mcp-server-time, mcp-server-git and mcp-server-fetch behind the gateway" \
     requirements/interop-servers.txt & parts+=($!)
-prepare clients python_packages "FastMCP and OpenAI Agents as clients, and the first list of tools" \
+prepare clients python_packages "FastMCP, OpenAI Agents and Pydantic AI as clients, and the first list of tools" \
     requirements/interop-clients.txt & parts+=($!)
 prepare deploy python_packages "the lint of the Containerfile, and the manifests against the schemas of Kubernetes" \
     requirements/interop-deploy.txt & parts+=($!)

@@ -531,7 +531,9 @@ class Gateway:
         self.on_look_again()
 
     def _read_own(self, uri: str, caller: Caller) -> bytes | None:
-        return self._status.read(uri, caller) or self._pages.read_resource(caller.owner, uri)
+        access = self.connections.catalog_for(caller).access
+        may_use = None if access is None else access.may_use
+        return self._status.read(uri, caller) or self._pages.read_resource(caller.owner, uri, may_use)
 
     def _know(self, secrets: Iterable[str]) -> None:
         """Mask these values from now on, in messages, log lines and captures, beside those known before."""

@@ -166,8 +166,10 @@ class HttpEndpoint:
 
     def _servers_for(self, principal: Principal) -> list[dict[str, Any]]:
         """The rows of the servers that exist for a client."""
-        seen = None if sees_everything(principal.roles) else self._connections.seen_by(principal)
-        return [row for row in self._connections.rows() if seen is None or row["serverId"] in seen[0]]
+        facts = {"servers": self._connections.rows()}
+        shown = None if sees_everything(principal.roles) else self._connections.shown_to(principal, facts)
+        rows: list[dict[str, Any]] = (shown or facts)["servers"]
+        return rows
 
     async def _listen(self, server: HttpServer) -> tuple[str, int | None]:
         """The address and the port of what was opened."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+from msgspec.structs import replace
+
 from pactgate.catalog.search_surface import DESCRIBE, FIND, SearchSurface, is_search_tool, search_tools
 from pactgate.core.values import Tool, Traits
 from pactgate.protocol.messages import encode_json
@@ -32,6 +35,25 @@ def test_a_found_tool_is_one_line_with_its_required_arguments() -> None:
         "1 of 2 tools; refine the query, or ask describe_tools:",
         "git__merge(owner: string, ...) - Does merge for people.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("ui", "is_found"),
+    [
+        ({"visibility": ["app"]}, False),
+        ({"visibility": ["model", "app"]}, True),
+        ({"visibility": []}, False),
+        ({"visibility": "app"}, True),
+        ({}, True),
+        ("visibility", True),
+    ],
+)
+def test_a_tool_that_only_an_app_calls_is_neither_found_nor_described(ui: Any, is_found: bool) -> None:
+    made = tool("git", "merge")
+    definition = {**json.loads(made.definition), "_meta": {"ui": ui}}
+    surface = SearchSurface([replace(made, definition=encode_json(definition))])
+    assert ("git__merge" in ask(surface, FIND, query="merge")) is is_found
+    assert ("inputSchema" in ask(surface, DESCRIBE, names=["git.merge"])) is is_found
 
 
 def test_limit_server_and_category_narrow_what_is_found() -> None:

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from pactgate.catalog.catalog import ServerCatalog
-from pactgate.catalog.surfaces import CatalogState, Surfaces
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from pactgate.catalog.catalog import Catalog, ServerCatalog
+from pactgate.catalog.surfaces import CatalogState, Surfaces, ViewSettings
+from pactgate.catalog.views import View
+from pactgate.config.model import Config
+from pactgate.config.sections.permissions import PermissionRule
+from pactgate.config.sections.views import ViewSection
+from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.core.principal import Principal
 from pactgate.core.values import Tool
-from pactgate.policy.permissions.rules import Permissions
+from pactgate.policy.permissions.rules import Grant, Permissions
+from pactgate.policy.permissions.selection import Subject
+from tests.policy.permissions.test_rules import CALLERS, PRINCIPALS, RULES, SELECTORS, SERVERS, TOOLS
 from tests.support.callers import caller
 from tests.support.permitted import allow, config_with, some
 
@@ -76,3 +88,38 @@ def test_a_change_matches_the_rules_again_only_with_the_server_that_changed() ->
     assert after._entries.keys() == {"b"}
     assert names(after, some()) == ["a.x", "b.x"]
     assert [one.key for one, _ in after.callers_of(before)] == ["some"]
+
+
+VIEWS = st.none() | st.builds(
+    lambda chosen, excluded: ViewSection(tools=tuple(chosen), exclude=tuple(excluded)),
+    st.lists(st.sampled_from(SELECTORS), min_size=1, max_size=2),
+    st.lists(st.sampled_from(SELECTORS), max_size=1),
+)
+
+
+@given(RULES, PRINCIPALS, st.lists(TOOLS, max_size=6, unique_by=lambda one: one.full_name), VIEWS)
+def test_what_a_class_lists_is_what_it_can_call_and_a_view_gives_no_right(
+    rules: list[PermissionRule], who: Principal, tools: list[Tool], section: ViewSection | None
+) -> None:
+    config = Config(callers=CALLERS, permissions=tuple(rules))
+    permissions = Permissions(config)
+    of_server = {id_: ServerCatalog(tools=tuple(one for one in tools if one.server == id_)) for id_ in SERVERS}
+    views = ViewSettings({} if section is None else {"v": View("v", section)}, {})
+    surfaces = Surfaces(replace(state(crm=(), files=()), by_server=of_server, last=of_server), permissions, views)
+    catalog = surfaces.of_principal(who, None if section is None else "v")
+    listed = {one.full_name for one in catalog.listed_tools()}
+    for one in tools:
+        is_allowed = isinstance(permissions.decide(permissions.key_of(who), Subject.of(one)), Grant)
+        is_shown = section is None or views.views["v"].has_tool(one)
+        assert (one.full_name in listed) is (is_allowed and is_shown)
+        for name in (one.full_name, one.exposed_name):
+            assert can_call(catalog, name) is (one.full_name in listed)
+
+
+def can_call(catalog: Catalog, name: str) -> bool:
+    try:
+        return catalog.grant_of(catalog.tools.resolve(name)) is not None
+    except GatewayFailure as failure:
+        if failure.kind is not Kind.UNKNOWN_TOOL:
+            raise
+        return False

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.program import Served, demo, run, write_config
+from tests.cli.program import Served, demo, run, run_on_terminal, write_config
 
 TOKEN = "9c1e7b52d04f8a63-ops-token"
 AUTH: dict[str, Any] = {"anonymous": True, "tokens": {"ops": {"token": TOKEN, "roles": ["admin"]}}}
@@ -83,7 +84,20 @@ def test_the_matrix_has_a_column_per_class_and_one_for_all_others(folder: Path) 
         "crm.refund": "if",
         "crm.drop": "no",
     }
-    assert said["tools"]["crm.refund"]["finance"]["conditions"] == ["when arguments.amount < 500"]
+    assert said["tools"]["crm.refund"]["finance"]["conditions"] == ["allow when arguments.amount < 500"]
+
+
+def test_a_matrix_of_more_classes_than_a_terminal_has_room_for_names_them(tmp_path: Path) -> None:
+    names = [f"team-{number}-of-the-company" for number in range(6)]
+    callers = {name: {"groups": [name]} for name in names}
+    rules = [{"allow": "crm.list", "to": names[:5]}, {"allow": "crm.drop", "to": names[5], "when": "arguments.x == 1"}]
+    write_config(tmp_path, {"crm": {"url": "http://127.0.0.1:1/mcp"}}, callers=callers, permissions=rules)
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
+    code, shown = run_on_terminal(tmp_path, "policy", "matrix", "--tools", "tools.json")
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).splitlines()
+    assert (code, lines[0].split()) == (0, ["TOOL", "YES", "IF"])
+    assert all(name in " ".join(lines) for name in names)
+    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize(
@@ -109,9 +123,33 @@ def test_a_diff_says_who_gains_and_loses_what(
     words = ("policy", "diff", "pactgate.json", "new/pactgate.json", "--tools", "tools.json")
     done = run(folder, *words, "--forbid-widening", "--json")
     said = json.loads(done.stdout)
-    assert [(one["class"], one["change"], one["tool"]) for one in said["changes"]] == changes
+    assert [(one["class"], one["change"], one["name"]) for one in said["changes"]] == changes
     assert (said["widens"], done.returncode) == (is_wider, int(is_wider))
     assert run(folder, *words).returncode == 0
+
+
+def test_a_diff_says_who_comes_into_a_class_and_what_is_about_more_than_tools(folder: Path) -> None:
+    (folder / "new").mkdir()
+    callers = {**CALLERS, "finance": {"groups": ["finance", "sales"]}}
+    rules = [*RULES, {"allow": "crm+file:///*", "to": "ci"}]
+    write_config(folder / "new", {"crm": {"url": "http://127.0.0.1:1/mcp"}}, callers=callers, permissions=rules)
+    done = run(folder, "policy", "diff", "pactgate.json", "new/pactgate.json", "--tools", "tools.json", "--json")
+    gained = [(one["class"], one["name"], one["after"]) for one in json.loads(done.stdout)["changes"]]
+    assert ("(others) -> finance", "crm.refund", "if") in gained
+    assert ("ci", "crm+file:///*", "yes") in gained
+    assert not any(name == "finance" for name, _, _ in gained)
+
+
+def test_an_api_key_has_the_issuer_of_keys(tmp_path: Path) -> None:
+    callers = {"ci": {"issuer": "keys", "keys": ["ci"]}, "rest": {}}
+    write_config(
+        tmp_path,
+        {"crm": {"url": "http://127.0.0.1:1/mcp"}},
+        callers=callers,
+        permissions=[{"allow": "crm.list", "to": "ci"}],
+    )
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
+    assert verdict(tmp_path, "--as", "key=ci", "crm.list")["class"] == "ci"
 
 
 def test_the_tools_of_a_running_gateway_and_of_its_servers_are_used(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pactgate.cli.tool_cost import costs_of, hints_of
 from pactgate.config.load import load
+from pactgate.core.failures import ENVELOPE_KEY
 from tests.cli.program import Served, demo, run, write_config
 
 
@@ -58,15 +59,19 @@ def test_the_cost_of_tools_and_views_is_shown_by_a_running_gateway(tmp_path: Pat
         assert "/mcp/v/small" in run(tmp_path, "views", "list").stdout
 
 
-def capture(label: str, *names: str) -> dict[str, Any]:
-    calls = [
-        {"jsonrpc": "2.0", "id": at, "method": "tools/call", "params": {"name": name}} for at, name in enumerate(names)
-    ]
-    return {
-        "server_label": label,
-        "server_capabilities": {},
-        "exchanges": [{"request": one, "response": None} for one in calls],
-    }
+def capture(label: str, *names: str, results: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A session whose calls succeeded, or whose responses are those in `results`."""
+    exchanges = []
+    for at, name in enumerate(names):
+        said = (results or {}).get(name, {"result": {"content": []}})
+        request = {"jsonrpc": "2.0", "id": at, "method": "tools/call", "params": {"name": name}}
+        exchanges.append({"request": request, "response": {"jsonrpc": "2.0", "id": at, **said}})
+    return {"server_label": label, "server_capabilities": {}, "exchanges": exchanges}
+
+
+def stamped(server: str, tool: str, **more: Any) -> dict[str, Any]:
+    """A response of a gateway."""
+    return {"result": {"content": [], "_meta": {ENVELOPE_KEY: {"server": server, "tool": tool, **more}}}}
 
 
 def test_a_view_is_proposed_from_the_tools_that_were_called(tmp_path: Path) -> None:
@@ -84,6 +89,23 @@ def test_a_view_is_proposed_from_the_tools_that_were_called(tmp_path: Path) -> N
     settings = json.loads((tmp_path / "pactgate.json").read_text())
     (tmp_path / "pactgate.json").write_text(json.dumps(settings | proposed))
     assert load(tmp_path / "pactgate.json", environ={}).views["suggested"].tools[0] == "github.merge"
+
+
+def test_calls_through_a_gateway_count_once_by_the_tool_that_ran(tmp_path: Path) -> None:
+    """Whatever it is called in a view, and whoever calls it there; what was denied or does not exist was not used."""
+    write_config(tmp_path, {"github": {"url": "http://127.0.0.1:1/mcp"}})
+    results = {
+        "review": stamped("github", "github.pull"),
+        "call_tool": stamped("github", "github.merge"),
+        "find_tools": stamped("pactgate", "pactgate.find_tools"),
+        "github__drop": stamped("github", "github.drop", failure={"verdict": "did_not_run"}),
+        "github__gone": {"error": {"code": -32602, "message": "No tool"}},
+    }
+    sessions = [capture("pactgate/mcp", *results, results=results), capture("github", "pull", "merge")]
+    (tmp_path / "captures.json").write_text(json.dumps(sessions))
+    said = json.loads(run(tmp_path, "views", "suggest", "--from", "captures.json", "--json").stdout)
+    assert said["calls"] == {"github.pull": 1, "github.merge": 1}
+    assert said["skippedCalls"] == 0
 
 
 def test_sessions_without_calls_of_configured_servers_propose_nothing(tmp_path: Path) -> None:

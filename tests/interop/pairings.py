@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.interop.processes import HERE, MCP1_PYTHON, NODE, NODE_FOLDER, PYTHON
+from tests.interop.processes import CLIENTS_FOLDER, HERE, MCP1_PYTHON, NODE, NODE_FOLDER, PYTHON
 
 PREPARE = "run `make interop` and read what it says"
 
@@ -62,8 +62,10 @@ UPSTREAMS = (
 PATHS = ("/mcp", SERVER, VIEW, SEARCH)
 
 DRIVERS: dict[str, list[str | Path]] = {
-    "sdk2": [PYTHON, HERE / "clients" / "sdk2.py"],
-    "sdk1": [MCP1_PYTHON, HERE / "clients" / "sdk1.py"],
+    "sdk2": [PYTHON, "-m", "tests.interop.clients.sdk2"],
+    "sdk1": [MCP1_PYTHON, "-m", "tests.interop.clients.sdk1"],
+    "frameworks": [CLIENTS_FOLDER / "bin" / "python", "-m", "tests.interop.clients.frameworks"],
+    "frameworks1": [MCP1_PYTHON, "-m", "tests.interop.clients.frameworks"],
     "typescript": [NODE, HERE / "clients" / "typescript.mjs", NODE_FOLDER],
     "inspector": [NODE, HERE / "clients" / "inspector.mjs", NODE_FOLDER],
 }
@@ -80,6 +82,11 @@ CLIENTS = {
     "inspector-legacy": "inspector",
     "inspector-auto": "inspector",
     "inspector-modern": "inspector",
+    "fastmcp": "frameworks",
+    "openai-agents": "frameworks",
+    "pydantic-ai": "frameworks",
+    "langchain": "frameworks1",
+    "mcp-use": "frameworks1",
 }
 """Each client and the driver that plays it."""
 
@@ -93,10 +100,12 @@ def every_pairing() -> Iterator[Pairing]:
 
 def why_not_here(*, upstream: Upstream, client: str | None = None) -> str | None:
     """What is missing on this machine, or None."""
-    needs_mcp1 = upstream.server[0] == "sdk1.py" or client == "sdk1"
+    driver = None if client is None else CLIENTS[client]
+    needs_mcp1 = upstream.server[0] == "sdk1.py" or driver in ("sdk1", "frameworks1")
     if needs_mcp1 and not (MCP1_PYTHON.parent.parent / ".installed").is_file():
         return f"NOT RUN: the 1.x Python SDK is not installed: {PREPARE}"
-    needs_node = client is not None and CLIENTS[client] in ("typescript", "inspector")
-    if needs_node and not (NODE_FOLDER / ".installed").is_file():
+    if driver == "frameworks" and not (CLIENTS_FOLDER / ".installed").is_file():
+        return f"NOT RUN: FastMCP, OpenAI Agents and Pydantic AI are not installed: {PREPARE}"
+    if driver in ("typescript", "inspector") and not (NODE_FOLDER / ".installed").is_file():
         return f"NOT RUN: the TypeScript clients are not installed: {PREPARE}"
     return None

@@ -23,6 +23,7 @@ HERE = Path(__file__).resolve().parent
 PYTHON = sys.executable
 GATEWAY = [PYTHON, "-c", "from pactgate.cli.main import main; main()"]
 MCP1_PYTHON = TOOLS / "mcp1" / "bin" / "python"
+CLIENTS_FOLDER = TOOLS / "clients"
 NODE_FOLDER = TOOLS / "node"
 NODE = NODE_FOLDER / "node"
 SERVERS_FOLDER = TOOLS / "servers"

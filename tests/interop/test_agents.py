@@ -49,12 +49,19 @@ pytestmark = [
 ]
 
 Run = Callable[..., str]
+ALL: Final = frozenset({"notes__add_note", "notes__find_notes", "notes__read_note"})
+VIEWS: Final = {
+    "desk": {"tools": ["notes.*"], "exclude": ["notes.add_note"], "rename": {"notes.find_notes": "find-notes"}},
+    "lazy": {"tools": ["notes.*"], "surface": "search"},
+}
+"""With a name as only a view gives it, and with a search surface."""
 
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("agents") / "pactgate.json"
-    path.write_text(json.dumps({"mcpServers": {"notes": {"tools": str(ROOT / "examples" / "notes.py")}}}))
+    servers = {"notes": {"tools": str(ROOT / "examples" / "notes.py")}}
+    path.write_text(json.dumps({"mcpServers": servers, "views": VIEWS}))
     return path
 
 
@@ -134,6 +141,20 @@ def test_an_agent_is_connected_by_the_address_of_the_gateway(
 
 
 @pytest.mark.parametrize("agent", LIST_COMMANDS)
+@pytest.mark.parametrize(
+    ("view", "tools"),
+    [
+        ("desk", frozenset({"find-notes", "notes__read_note"})),
+        ("lazy", frozenset({"find_tools", "describe_tools", "call_tool"})),
+    ],
+)
+def test_an_agent_is_connected_to_a_view(
+    agent: str, view: str, tools: frozenset[str], config: Path, address: str, run: Run, tmp_path: Path
+) -> None:
+    assert_connected(agent, ["--url", address, "--view", view, "--config", config], run, tmp_path, tools)
+
+
+@pytest.mark.parametrize("agent", LIST_COMMANDS)
 def test_an_agent_takes_its_token_from_the_environment(
     agent: str, config_with_tokens: Path, address_with_tokens: str, run: Run, tmp_path: Path
 ) -> None:
@@ -146,17 +167,19 @@ def test_an_agent_starts_a_gateway_of_its_own(agent: str, config: Path, run: Run
     assert_connected(agent, ["--stdio", "--config", config], run, tmp_path)
 
 
-def assert_connected(agent: str, words: list[str | Path], run: Run, home: Path, **env: str) -> None:
+def assert_connected(
+    agent: str, words: list[str | Path], run: Run, home: Path, tools: frozenset[str] = ALL, **env: str
+) -> None:
     """Connected after `connect`, though no file has the token; and forgotten after `disconnect`, whatever the agent wrote meanwhile."""
     connected: dict[str, Any] = json.loads(run([*GATEWAY, "connect", agent, "--json", *words], **env))
-    assert connected["check"]["tools"] == 3
+    assert connected["check"]["tools"] == len(tools)
     file = Path(connected["file"])
     assert file.is_relative_to(home)
     assert TOKEN not in file.read_text()
     listed = re.sub(r"\x1b\[[0-9;]*m", "", run(LIST_COMMANDS[agent], **env))
     if agent == "codex":  # its list says what it would connect to; the server behind its editors connects
         assert re.search(r"^pactgate\b.*\benabled\b", listed, re.MULTILINE), listed
-        assert tools_of_codex(run, **env) == {"notes__add_note", "notes__find_notes", "notes__read_note"}
+        assert tools_of_codex(run, **env) == tools
     else:
         assert re.search(r"\bpactgate\b.*\bconnected\b", listed, re.IGNORECASE), listed
     run([*GATEWAY, "disconnect", agent])

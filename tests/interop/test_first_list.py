@@ -20,10 +20,20 @@ import pytest
 from mcp import StdioServerParameters
 
 from tests.interop.pairings import PREPARE
-from tests.interop.processes import GATEWAY, HERE, MCP1_PYTHON, NODE, NODE_FOLDER, TOOLS, Program, free_port, listens
+from tests.interop.processes import (
+    CLIENTS_FOLDER,
+    GATEWAY,
+    HERE,
+    MCP1_PYTHON,
+    NODE,
+    NODE_FOLDER,
+    TOOLS,
+    Program,
+    free_port,
+    listens,
+)
 from tests.interop.test_real_servers import Real, client_of, make_repository, real_servers, tools_of
 
-CLIENTS_FOLDER: Final = TOOLS / "clients"
 CLIENTS: Final = ("inspector", "fastmcp", "langchain", "openai-agents")
 SERVERS: Final = ("everything", "memory", "filesystem", "time", "git")
 LATE: Final = "git"

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks import CHECKS
 from pactgate.conformance.gateway.fleet import Fleet
-from pactgate.conformance.gateway.results import judge
+from pactgate.conformance.gateway.results import judge, judge_one
 from pactgate.conformance.gateway.run import RunPlan, run
 from pactgate.conformance.gateway.runner import play
 from pactgate.conformance.gateway.under_test import GatewayUnderTest
 from pactgate.conformance.report import ComplianceReport
 from pactgate.conformance.rule import CheckStatus
+from tests.conformance.gateway.playing import play_started
 from tests.interop.processes import GATEWAY, Program, free_port, listens
 from tests.replicas.cluster import NGINX, needs_nginx
 
@@ -49,6 +51,11 @@ async def test_our_gateway_passes_every_check_but_those_decided_otherwise() -> N
     report = judge(await run(RunPlan(checks=CHECKS, dialect="pactgate", start=start), quiet, quiet))
     found = {code for code, status in statuses(report).items() if status is not CheckStatus.PASS}
     assert found == DECIDED_OTHERWISE.keys()
+
+
+@pytest.mark.parametrize("check", [check for check in CHECKS if check.family is Family.OWNERSHIP])
+async def test_a_gateway_that_leaves_its_servers_is_found_out(check: type[Check]) -> None:
+    assert judge_one(check, await play_started(check, leaves=True)).status is CheckStatus.FAIL
 
 
 @needs_nginx

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import pytest
 from msgspec.structs import replace
 
+from pactgate.config.model import ResponseSection
+from pactgate.config.sections.audit import AuditSection
 from pactgate.config.sections.auth import Auth, Token
 from pactgate.config.sections.cache import Cache, CacheRule
+from pactgate.config.sections.limits import Limits, Timeouts
 from pactgate.config.sections.listen import ListenSection
 from pactgate.core.events import PermissionUndecided
 from pactgate.core.failures import ENVELOPE_KEY
+from pactgate.policy.permissions.rules import Permissions
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import Inside, open_gateway, text_of
 from tests.support.asking import SAID, asker, asking
@@ -203,6 +210,17 @@ async def test_a_cached_result_is_not_given_to_a_client_that_has_lost_the_tool()
         assert (await inside.call("files.echo", {"text": "kept"}, who=some())).error is not None
 
 
+async def test_pages_of_a_large_result_go_with_the_right_to_the_tool() -> None:
+    small, text = ResponseSection(max_response_bytes=4096), "x" * 50_000
+    result = json.dumps({"content": [], "structuredContent": {"text": text}})
+    async with open_gateway(scripted(), response=small, **permitting(allow("files.*"))) as inside:
+        reply = await inside.call("files.raw", {"text": result}, who=some())
+        uri = json.loads(reply.result or b"")["_meta"][ENVELOPE_KEY]["failure"]["resultUri"]
+        assert (await inside.ask("resources/read", who=some(), params={"uri": uri})).result is not None
+        await inside.gateway.reload(replace(inside.gateway.config, permissions=(allow("files.pid"),)))
+        assert (await inside.ask("resources/read", who=some(), params={"uri": uri})).error is not None
+
+
 async def test_a_reload_that_takes_a_right_away_is_felt_by_the_next_call_and_list() -> None:
     async with guarded() as inside:
         assert text_of(await inside.call("a.steps", who=some())) == "steps"
@@ -317,6 +335,26 @@ async def test_the_rule_that_decided_is_in_envelope_and_history_but_not_told_of_
         assert own["policyRevision"] is None
 
 
+async def test_the_audit_log_names_the_rule_and_the_revision_of_allowed_and_denied_calls(tmp_path: Path) -> None:
+    rules = (deny("a.say"), allow("a.touch", when="arguments.name == 'x'"))
+    audit = AuditSection(file=str(tmp_path / "audit.jsonl"))
+    places = tuple(f"pactgate.json:{line}:5" for line in (6, 7, 8))
+    async with guarded(*rules, audit=audit, rule_places=places) as inside:
+        await inside.gateway.open_audit()
+        for name in ("a.steps", "a.say", "a.touch", "b.say"):
+            await inside.call(name, {"name": "y"}, who=some())
+        revision = Permissions(inside.gateway.config).revision
+    records = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    calls = {one.get("requested") or one["tool"]: one for one in records if one.get("kind") == "call"}
+    assert {name: (one.get("rule"), one.get("ruleAt")) for name, one in calls.items()} == {
+        "a.steps": (1, places[0]),
+        "a.say": (2, places[1]),
+        "a.touch": (3, places[2]),
+        "b.say": (None, None),
+    }
+    assert {one["policyRevision"] for one in calls.values()} == {revision}
+
+
 async def test_without_rules_nothing_is_noted_and_no_condition_engine_is_loaded() -> None:
     async with open_gateway(scripted()) as inside:
         envelope = json.loads((await inside.call("files.echo", {"text": "x"})).result or b"")["_meta"][ENVELOPE_KEY]
@@ -359,6 +397,33 @@ async def test_a_server_of_which_nothing_is_allowed_does_not_exist_over_http() -
         assert b'\\"b\\"' not in (status.result or b"")
 
 
+@pytest.mark.parametrize("path", ["status", "/api/status", "/api/servers", "/api/tools", "/health"])
+async def test_facts_about_the_gateway_count_and_name_nothing_that_is_denied(path: str) -> None:
+    """Neither the tools of a server nor settings for tools of others tell how many there are, or which."""
+    settings: dict[str, Any] = {
+        "timeouts": Timeouts(tool_overrides={"a.say": 1000, "b.*": 1000, "a.st*": 1000}),
+        "limits": Limits(tool_array_limits={"a.say": 5}),
+        "auth": Auth(tokens={"some": Token(token="s" * 32)}),
+        "listen": ListenSection(port=0),
+    }
+    async with guarded(**settings) as inside:
+        if path == "status":
+            reply = await inside.ask("resources/read", who=some(), params={"uri": "pactgate://status"})
+            facts = json.loads(json.loads(reply.result or b"")["contents"][0]["text"])
+        else:
+            port = int((await inside.gateway.serve_http()).rpartition(":")[2])
+            async with RawClient(port) as client:
+                facts = (await client.ask(get(path, authorization=f"Bearer {'s' * 32}"))).json
+        assert "a.say" not in json.dumps(facts)
+        assert "b." not in json.dumps(facts)
+        if "tools" in facts:
+            assert sorted(row["fullName"] for row in facts["tools"]) == ["a.add", "a.heard", "a.later", "a.steps"]
+        if "servers" in facts:
+            assert [(row["serverId"], row["toolCount"]) for row in facts["servers"]] == [("a", 4)]
+        if "timeouts" in facts:
+            assert facts["timeouts"]["toolOverrides"] == {"a.st*": 1000}
+
+
 async def test_the_api_tells_a_client_no_more_of_a_denied_call_than_of_one_of_a_name_nobody_has() -> None:
     """Neither the rows of `/api/calls`, which the console shows, nor the trace of one call."""
     async with guarded() as inside:
@@ -382,21 +447,30 @@ async def test_while_a_server_is_away_its_denied_names_are_as_unknown_as_before(
         await eventually(lambda: "b" in inside.gateway.connections.servers)
 
 
-async def test_many_clients_of_many_groups_keep_a_bounded_number_of_catalogs() -> None:
-    rules = (allow("files.*", to="*", when="caller.subject != 'x'"),)
+def different(number: int) -> Any:
+    """A client that no other one is like."""
+    made = caller(key=f"c{number}")
+    groups = frozenset({f"g{number}", *(["oncall"] if number % 2 else [])})
+    return replace(made, principal=replace(made.principal, subject=f"s{number}", groups=groups))
+
+
+async def test_clients_for_whom_the_same_conditions_hold_share_a_catalog() -> None:
+    rules = (allow("files.*", to="*"), deny("files.echo", to="*", unless="'oncall' in caller.groups"))
     async with open_gateway(scripted(), **permitting(*rules)) as inside:
         surfaces = inside.gateway.connections.surfaces
-        for number in range(300):
-            who = replace(
-                caller(key=f"c{number}"), principal=replace(caller().principal, key=f"c{number}", subject=f"s{number}")
-            )
-            surfaces.of(who)
-        assert surfaces.held <= 256
+        assert len({id(surfaces.of(different(number))) for number in range(300)}) == 2
+
+
+async def test_many_different_clients_keep_a_bounded_number_of_catalogs() -> None:
+    rules = (allow("files.*", to="*", when="caller.subject != tool.name"),)
+    async with open_gateway(scripted(), **permitting(*rules)) as inside:
+        surfaces = inside.gateway.connections.surfaces
+        made = [ref(surfaces.of(different(number))) for number in range(300)]
+        gc.collect()
+        assert sum(catalog() is not None for catalog in made) == surfaces.held == 256
 
 
 def test_the_revision_changes_with_the_rules_and_not_with_their_place() -> None:
-    from pactgate.policy.permissions.rules import Permissions
-
     one, other = config_with(allow("a.*")), config_with(allow("a.*"), rule_places=("x.json:1:1",))
     assert Permissions(one).revision == Permissions(other).revision
     assert Permissions(one).revision != Permissions(config_with(allow("a.x"))).revision

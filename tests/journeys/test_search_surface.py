@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from pactgate.catalog.search_surface import SearchSurface
+from pactgate.catalog.tool_search import ToolSearch
 from pactgate.config.sections.rate_limits import RateLimits, ToolRate
 from pactgate.config.sections.views import ViewSection
 from pactgate.core.failures import ENVELOPE_KEY
@@ -74,6 +78,23 @@ async def test_a_tool_is_found_described_and_called(server: Any) -> None:
         assert (await inside.ask("tools/list", who=at("lazy"))).result == before, (
             "a list depends on nothing that was asked before"
         )
+
+
+async def test_other_calls_go_on_while_the_first_search_makes_its_index(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_finish, prepare = threading.Event(), SearchSurface.prepare
+
+    def wait_and_prepare(surface: SearchSurface) -> ToolSearch:
+        assert may_finish.wait(timeout=5)
+        return prepare(surface)
+
+    monkeypatch.setattr(SearchSurface, "prepare", wait_and_prepare)
+    async with open_gateway(server, views={"lazy": LAZY}) as inside:
+        search = asyncio.create_task(inside.call("find_tools", {"query": "repeat"}, who=at("lazy")))
+        assert text_of(await inside.call("files.echo", {"text": "x"}, who=at("lazy"))) == "x"
+        may_finish.set()
+        assert "files__echo(" in text_of(await search)
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,14 @@ from pactgate.config.model import Config
 from pactgate.config.sections.listen import ListenSection
 from pactgate.config.sections.permissions import CallerClass
 from pactgate.config.sections.views import ViewSection
+from pactgate.core.events import ServerConnected
 from pactgate.core.failures import ENVELOPE_KEY
 from pactgate.protocol.versions import Era
 from tests.pipeline.conftest import open_gateway, text_of
 from tests.support.callers import caller
+from tests.support.eventually import eventually
 from tests.support.hearers import changing
-from tests.support.permitted import allow, listed, permitting, some, written
+from tests.support.permitted import allow, deny, listed, permitting, some, written
 from tests.support.raw_http import RawClient, post
 from tests.support.servers import scripted
 
@@ -47,11 +49,10 @@ def view(name: str = "review", era: Era = Era.MODERN, **more: Any) -> Any:
     return caller(era, view=name, **more)
 
 
-def serving(tmp_path: Path, tools: list[dict[str, Any]] | None = None) -> Any:
+def serving(tmp_path: Path, tools: list[dict[str, Any]] | None = None, **options: Any) -> Any:
     (tmp_path / "tools.json").write_text(json.dumps(TOOLS if tools is None else tools))
-    return scripted(
-        options={"definitions_file": str(tmp_path / "tools.json"), "prompts": ["poem"], "resources": ["data:a"]}
-    )
+    given = {"definitions_file": str(tmp_path / "tools.json"), "prompts": ["poem"], "resources": ["data:a"]}
+    return scripted(options=given | options)
 
 
 @pytest.mark.parametrize("era", Era)
@@ -105,6 +106,13 @@ async def test_a_view_gives_no_right(tmp_path: Path) -> None:
         assert listed(await inside.ask("tools/list", who=view()), "tools") == []
 
 
+async def test_a_rule_says_its_text_to_who_uses_the_name_that_the_view_gives_a_denied_tool(tmp_path: Path) -> None:
+    settings = permitting(allow("files.*"), deny("files.wire", say="Ask Ann."))
+    async with open_gateway(serving(tmp_path), views={"review": REVIEW}, **settings) as inside:
+        assert text_of(await inside.call("review", {"repo": "x"}, who=some(view="review"))) == "Ask Ann."
+        assert (await inside.call("review", {"repo": "x"}, who=some())).error is not None
+
+
 async def test_a_condition_sees_the_fixed_argument(tmp_path: Path) -> None:
     settings = permitting(allow("files.wire", when="arguments.owner == 'acme'"))
     async with open_gateway(serving(tmp_path), views={"review": REVIEW}, **settings) as inside:
@@ -135,37 +143,46 @@ async def test_prompts_and_resources_of_a_view_are_those_that_it_names(tmp_path:
         assert (await inside.ask("resources/read", who=view(), params={"uri": "files+data:a"})).result is not None
 
 
-async def list_bytes(tmp_path: Path, order: tuple[str, ...], *, reverse: bool, era: Era) -> bytes:
-    """The list of a view, from servers that are configured in this order and list their tools in that one."""
+async def list_bytes(tmp_path: Path, order: tuple[str, ...], last: str, *, reverse: bool, era: Era) -> bytes:
+    """The list of a view, from servers that are configured in this order, the last connected later, and list their tools in that one."""
     tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("alpha", "beta", "gamma")]
     made = ViewSection(tools=("*.beta", "*"))
-    servers = [replace(serving(tmp_path, tools[::-1] if reverse else tools), id=id_) for id_ in order]
+    given = tools[::-1] if reverse else tools
+    servers = [replace(serving(tmp_path, given, starts_after_s=0.1 * (id_ == last)), id=id_) for id_ in order]
     async with open_gateway(*servers, views={"all": made}) as inside:
         reply = await inside.ask("tools/list", who=view("all", era))
         return reply.result or b""
 
 
 @pytest.mark.parametrize("era", Era)
-async def test_the_bytes_of_a_list_do_not_depend_on_starts_or_on_the_order_of_servers_and_tools(
+async def test_the_bytes_of_a_list_do_not_depend_on_starts_or_on_the_order_of_servers_connections_and_tools(
     era: Era, tmp_path: Path
 ) -> None:
     lists = [
-        await list_bytes(tmp_path, order, reverse=reverse, era=era)
-        for order, reverse in ((("a", "b"), False), (("b", "a"), True), (("a", "b"), True))
+        await list_bytes(tmp_path, order, last, reverse=reverse, era=era)
+        for order, last, reverse in ((("a", "b"), "b", False), (("b", "a"), "b", True), (("a", "b"), "a", True))
     ]
     assert len(set(lists)) == 1
     names = [tool["name"] for tool in json.loads(lists[0])["tools"]]
     assert names == ["a__beta", "b__beta", "a__alpha", "a__gamma", "b__alpha", "b__gamma"]
 
 
-async def test_the_bytes_of_a_list_are_the_same_after_a_server_was_away() -> None:
+@pytest.mark.parametrize("era", Era)
+async def test_the_bytes_of_a_list_are_the_same_after_a_server_was_down(era: Era) -> None:
     made = ViewSection(tools=("*",))
     async with open_gateway(changing("a", "legacy"), changing("b", "modern"), views={"all": made}) as inside:
-        before = (await inside.ask("tools/list", who=view("all", Era.LEGACY))).result
-        await inside.gateway.connections.set_enabled("a", False)
-        assert (await inside.ask("tools/list", who=view("all", Era.LEGACY))).result != before
-        await inside.gateway.connections.set_enabled("a", True)
-        assert (await inside.ask("tools/list", who=view("all", Era.LEGACY))).result == before
+
+        async def bytes_of_list() -> bytes | None:
+            return (await inside.ask("tools/list", who=view("all", era))).result
+
+        def connected() -> int:
+            return sum(isinstance(event, ServerConnected) for event in inside.events)
+
+        before, count = await bytes_of_list(), connected()
+        await inside.call("a.crash", who=view("all", era))
+        assert await bytes_of_list() != before, "the missing server is said"
+        await eventually(lambda: connected() > count)
+        assert await bytes_of_list() == before
 
 
 async def test_a_view_has_a_path_and_its_sessions_are_bound_to_it(tmp_path: Path) -> None:

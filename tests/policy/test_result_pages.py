@@ -45,7 +45,7 @@ def shelf(clock: Clock | None = None, *, room: int = 10, entries: int = 10, page
 
 
 def put(on: PagedResultStore, owner: HandleOwner = ANN, letter: str = "x") -> str:
-    handle = on.put(owner, letter.encode() * 100)
+    handle = on.put(owner, letter.encode() * 100, TOOL)
     assert handle is not None
     return handle
 
@@ -69,6 +69,13 @@ def test_a_handle_is_random_and_opens_nothing_for_anybody_else() -> None:
     assert on.read_resource(BOB, write_uri(handle)) is None
     assert on.read(HandleOwner("ann", "a session"), handle, 1) is None
     assert on.read(ANN, "0" * 32, 1) is None
+
+
+def test_a_result_of_a_tool_that_its_caller_has_lost_does_not_exist() -> None:
+    on = shelf()
+    handle = put(on)
+    assert on.read(ANN, handle, 1, lambda tool: tool is TOOL) is not None
+    assert on.read(ANN, handle, 1, lambda tool: False) is None
 
 
 @pytest.mark.parametrize("page", [0, -1, 2, 10**6])
@@ -116,9 +123,9 @@ def test_a_caller_displaces_its_own_results_before_those_of_others() -> None:
 def test_what_is_larger_than_the_shelf_is_not_kept_and_displaces_nothing() -> None:
     on = shelf(room=1)
     handle = put(on)
-    assert on.put(ANN, b"y" * 10_000) is None
+    assert on.put(ANN, b"y" * 10_000, TOOL) is None
     assert holds(on, handle)
-    assert shelf(entries=0).put(ANN, b"x") is None
+    assert shelf(entries=0).put(ANN, b"x", TOOL) is None
 
 
 def test_the_results_of_one_caller_can_be_dropped_without_those_of_others() -> None:
@@ -146,7 +153,7 @@ def test_the_pages_together_are_the_whole_and_each_is_within_its_bound(
 ) -> None:
     result = json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8", "replace")
     on = PagedResultStore(page_bytes=page_bytes)
-    handle = on.put(ANN, result)
+    handle = on.put(ANN, result, TOOL)
     assert handle is not None
     pages = [on.read(ANN, handle, number) for number in range(1, on.pages(handle) + 1)]
     texts = [page.text for page in pages if page is not None]
@@ -162,7 +169,7 @@ def test_the_bounds_hold_after_every_operation(puts: list[tuple[str, int, float]
     on = PagedResultStore(max_bytes=8000, max_entries=5, ttl_s=60.0, clock=clock)
     for owner, size, wait_s in puts:
         clock.now += wait_s
-        handle = on.put(HandleOwner(owner), b"x" * size)
+        handle = on.put(HandleOwner(owner), b"x" * size, TOOL)
         assert handle is not None
         assert holds(on, handle, HandleOwner(owner))
         assert on.held_bytes <= 8000
@@ -214,7 +221,7 @@ def test_a_page_is_read_as_a_resource_that_leads_to_the_next() -> None:
 
 def test_a_result_of_one_page_is_json() -> None:
     on = shelf()
-    handle = on.put(ANN, b'{"content":[]}')
+    handle = on.put(ANN, b'{"content":[]}', TOOL)
     assert handle is not None
     read = json.loads(on.read_resource(ANN, write_uri(handle)) or b"")
     assert read["contents"][0]["mimeType"] == "application/json"

@@ -77,7 +77,7 @@ class ReachesAll:
     def is_served(self, server: str, principal: Principal) -> bool:
         return server in self._servers
 
-    def seen_by(self, principal: Principal) -> None:
+    def shown_to(self, principal: Principal, facts: Mapping[str, Any]) -> None:
         return None
 
 

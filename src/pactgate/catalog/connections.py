@@ -23,6 +23,7 @@ from pactgate.catalog.discovery import MAX_LEFT_OUT, TOOLS, DiscoveredLists
 from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.index import PROMPT_KIND, TOOL_KIND, EntryKind
 from pactgate.catalog.near_names import Adviser
+from pactgate.catalog.shown_facts import shown_facts
 from pactgate.catalog.supervisor import Supervisor
 from pactgate.catalog.surfaces import CatalogState, Surfaces, ViewSettings
 from pactgate.catalog.uris import ResourceTarget, full_uri, unlisted
@@ -156,10 +157,10 @@ class Connections:
             return self.surfaces.has_view(view)
         return server in self.surfaces.of_principal(principal).servers
 
-    def seen_by(self, principal: Principal) -> tuple[Collection[str], Collection[str]] | None:
-        """The servers, and the full names of the tools, that exist for a caller; None where no permissions are configured."""
+    def shown_to(self, principal: Principal, facts: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Facts about the gateway as a caller sees them; None where no permissions are configured."""
         catalog = self.surfaces.of_principal(principal)
-        return None if catalog.access is None else (catalog.servers, catalog.access.tools)
+        return None if catalog.access is None else shown_facts(facts, catalog)
 
     async def catalog_of(self, caller: Caller, capabilities: Mapping[str, Any]) -> Catalog:
         """The catalog for one caller: servers with `isolation: session` are asked for their tools in the caller's own session."""
@@ -413,9 +414,11 @@ class Connections:
                 target = everything.resolve_uri(name, scope)
                 return access.why_denied(Subject(target.server, full_uri(*target)))
             if kind is TOOL_KIND:
-                return access.why_denied(Subject.of(everything.tools.resolve(name, scope)))
+                full_name = self.surfaces.full_name_of(caller, name)
+                return access.why_denied(Subject.of(everything.tools.resolve(full_name, scope)))
             prompt = everything.prompts.resolve(name, scope)
         except GatewayFailure:
+            access.why_denied(Subject(scope or "", name))  # so that its time does not tell a name that nobody has
             return None
         return access.why_denied(Subject(prompt.server, prompt.full_name))
 
@@ -445,8 +448,7 @@ class Connections:
                 row["leftOut"] = [oversize_reason(method), *row["leftOut"]]
         findings = self._guard.findings(supervisor.config.id)
         row["definitionsChanged"] = len(findings)
-        if findings:  # clients see fewer
-            row["toolCount"] = len(self._by_server.get(supervisor.config.id, _NOTHING).tools)
+        row["toolCount"] = len(self._by_server.get(supervisor.config.id, _NOTHING).tools)
         row["leftOut"] = [*map(str, findings[:MAX_LEFT_OUT]), *row["leftOut"]]
         row["trouble"] = row["trouble"] or self._guard.why_held(supervisor.config.id)
         row["hazards"] = [

@@ -106,11 +106,23 @@ def is_search_tool(tool: Tool) -> bool:
 
 
 class SearchSurface:
-    """Answers for the tools of one view and one class of callers. The index is made when somebody first searches."""
+    """Answers for the tools of one view and one class of callers, without those that only an app calls (MCP Apps).
+
+    The index is made when somebody first searches, which takes 0.1 ms for each tool.
+    """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        self._tools = tuple(tools)
+        self._tools = tuple(filter(_is_for_models, tools))
         self._index: ToolSearch | None = None
+
+    def is_ready_for(self, name: str) -> bool:
+        """Whether `answer` takes no long time."""
+        return name != FIND or self._index is not None
+
+    def prepare(self) -> ToolSearch:
+        """Make the index, in whatever thread."""
+        self._index = index = ToolSearch(self._tools)
+        return index
 
     def answer(self, name: str, arguments: bytes) -> bytes:
         """The result of `find_tools` or `describe_tools`; the arguments fit the schema."""
@@ -119,11 +131,10 @@ class SearchSurface:
         return encode_json({"content": [{"type": "text", "text": text}], "isError": False})
 
     def _find(self, query: str, limit: int = _FOUND, server: str | None = None, category: str | None = None) -> str:
-        if self._index is None:
-            self._index = ToolSearch(self._tools)
+        index = self._index or self.prepare()
         found = [
             tool
-            for tool in self._index.find(query)
+            for tool in index.find(query)
             if server in (None, tool.server) and category in (None, tool.traits.category)
         ]
         lines = [_line(tool) for tool in found[:limit]]
@@ -140,6 +151,15 @@ class SearchSurface:
             for name in names
         ]
         return "\n".join(parts)
+
+
+def _is_for_models(tool: Tool) -> bool:
+    if b'"visibility"' not in tool.definition:
+        return True
+    held: Any = messages.value(tool.definition)
+    for member in ("_meta", "ui", "visibility"):
+        held = held.get(member) if isinstance(held, dict) else None
+    return not isinstance(held, list) or "model" in held
 
 
 def _tool(name: str) -> Tool:

@@ -137,12 +137,20 @@ class Surfaces:
 
     def of(self, reader: ListReader) -> Catalog:
         """The catalog of a caller at its path."""
-        view = reader.view
-        if view is None and self._is_plain and not reader.principal.roles:  # most calls
+        if reader.view is None and self._is_plain and not reader.principal.roles:  # most calls
             return self.unfiltered
-        if view is None and self._of_class and reader.scope is None:
-            view = self._of_class.get(class_of(reader.principal, self._views.callers) or "")
-        return self.of_principal(reader.principal, view)
+        return self.of_principal(reader.principal, self._view_of(reader) if self._of_class else reader.view)
+
+    def full_name_of(self, reader: ListReader, name: str) -> str:
+        """The full name of a tool that the view of a caller renames, allowed or not; any other name as it is."""
+        view = self._views.views.get(self._view_of(reader) or "")
+        renamed = {} if view is None else view.settings.rename
+        return next((full_name for full_name, shown in renamed.items() if shown == name), name)
+
+    def _view_of(self, reader: ListReader) -> str | None:
+        if reader.view is None and reader.scope is None and self._of_class:
+            return self._of_class.get(class_of(reader.principal, self._views.callers) or "")
+        return reader.view
 
     def of_principal(self, principal: Principal, view: str | None = None) -> Catalog:
         """The catalog of a caller, in a view or without one."""
@@ -180,6 +188,7 @@ class Surfaces:
             catalog = self._catalogs[key] = self._make(key, None if view is None else self._views.views.get(view))
             if len(self._catalogs) > MAX_CATALOGS:
                 self._catalogs.popitem(last=False)
+                self._of_caller.clear()  # it may hold what was let go
         self._catalogs.move_to_end(key)
         return catalog
 

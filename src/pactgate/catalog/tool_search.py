@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -58,6 +59,7 @@ _SAME: Final = (
 """Words that people and tools use for the same: verbs of every API, and a few nouns."""
 MAX_TERMS: Final = 2000
 """Of one field of one tool."""
+_MAX_WORD_CHARS: Final = 40
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _STOP: Final = frozenset(
     _WORD.findall(
@@ -123,7 +125,7 @@ def _meanings(query: str) -> Iterator[dict[str, float]]:
 
 def _joined(query: str) -> Iterator[str]:
     """Neighbouring words as one: `log in` is the tool `login`."""
-    words = [match[0].lower() for match in _WORD.finditer(query)]
+    words = [match[0][:_MAX_WORD_CHARS].lower() for match in _WORD.finditer(query)]
     for first, second in pairwise(words):
         yield stem(first + second)
 
@@ -131,11 +133,12 @@ def _joined(query: str) -> Iterator[str]:
 def terms_of(text: str) -> Iterator[str]:
     """The words of a text, without those that say nothing: split at case, digits and punctuation, in lower case, without endings."""
     for match in _WORD.finditer(text):
-        word = match[0].lower()
+        word = match[0][:_MAX_WORD_CHARS].lower()
         if word not in _STOP:
             yield stem(word)
 
 
+@lru_cache(maxsize=16_384)
 def stem(word: str) -> str:
     """A word without its English ending, roughly: `branches`, `branch` and `branching` are one."""
     for ending, instead in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import click
 
@@ -15,27 +15,19 @@ from pactgate.cli.chosen_gateway import gateway_client
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.shared_options import arguments_option, config_option, gateway_options, json_option
-from pactgate.cli.table import Column, show_table
+from pactgate.cli.table import Column, fits, show_table
 from pactgate.config.model import Config
 from pactgate.core.context import AppliedRule
-from pactgate.core.principal import Principal, PrincipalKind
+from pactgate.core.principal import OF_KEYS, Principal, PrincipalKind
 from pactgate.core.values import Tool
-from pactgate.policy.permissions.rules import CallerKey, Denied, Grant, Permissions
+from pactgate.policy.permissions.comparison import ALWAYS, Reach, class_pairs, compare, reach_of
+from pactgate.policy.permissions.rules import Denied, Grant, Permissions, class_of
 from pactgate.policy.permissions.selection import Subject
 from pactgate.protocol.messages import encode_json
 
 _OTHERS: Final = "(others)"
 _STYLES: Final = {"yes": "green", "if": "yellow", "no": "red"}
-_GAINED: Final = (("no", "if"), ("no", "yes"), ("if", "yes"))
 _MEMBERS: Final = ("groups", "issuer", "key", "token", "client", "subject", "scopes", "roles")
-
-
-class Cell(NamedTuple):
-    """What one class has of one tool: `yes`, `no`, or `if` its arguments meet a condition; and the rules that say so."""
-
-    answer: str
-    rules: tuple[AppliedRule, ...]
-    conditions: tuple[str, ...] = ()
 
 
 def with_tools(function: Callable[..., int]) -> Callable[..., int]:
@@ -91,7 +83,7 @@ def test(
     denied = decided if isinstance(decided, Denied) else None
     facts: dict[str, Any] = {
         "tool": name,
-        "class": key.name,
+        "class": class_of(principal, settings.callers),
         "allowed": denied is None,
         "listed": listed,
         "rule": decided.applied.number,
@@ -114,122 +106,101 @@ def test(
 def matrix(*, config: str | None, as_json: bool, **source: Any) -> int:
     """Show which class of clients may call which tool.
 
-    `if` depends on the arguments.
+    `if` depends on the arguments, or on more of the client than its class.
     """
     settings = _settings(config)
     tools = read_tools(settings, **source)
-    cells = {name: cells_of(settings, name, tools) for name in class_names(settings)}
+    permissions = Permissions(settings) if settings.permissions else None
+    classes = [name for name, _ in class_pairs(settings.callers, settings.callers)]
+    rows = [[reach_of(permissions, name, tool) for name in classes] for tool in tools]
     if as_json:
+        cells = [dict(zip(map(_label, classes), map(_facts, row), strict=True)) for row in rows]
         terminal.say_json(
             {
-                "policyRevision": Permissions(settings).revision if settings.permissions else None,
-                "classes": list(cells),
-                "tools": {
-                    tool.full_name: {name: _cell_facts(row[tool.full_name]) for name, row in cells.items()}
-                    for tool in tools
-                },
+                "policyRevision": None if permissions is None else permissions.revision,
+                "classes": [*map(_label, classes)],
+                "tools": {tool.full_name: cell for tool, cell in zip(tools, cells, strict=True)},
             }
         )
-        return 0
-    if not settings.permissions:
+    elif permissions is None:
         terminal.say("No permissions are configured: every client may call every tool.")
-        return 0
-    columns = (Column("TOOL"), *(Column(name, _STYLES) for name in cells))
-    show_table(columns, ([tool.full_name, *(row[tool.full_name].answer for row in cells.values())] for tool in tools))
+    else:
+        _show_matrix([*map(_label, classes)], tools, rows)
     return 0
+
+
+def _show_matrix(classes: Sequence[str], tools: Sequence[Tool], rows: Sequence[Sequence[Reach]]) -> None:
+    """A column for each class; on a terminal that is too narrow for them, the names of the classes by answer."""
+    answers = [(tool.full_name, [reach.answer for reach in row]) for tool, row in zip(tools, rows, strict=True)]
+    columns = [Column("TOOL"), *(Column(name, _STYLES) for name in classes)]
+    if fits(columns, longest=max((len(name) for name, _ in answers), default=0)):
+        show_table(columns, ([name, *row] for name, row in answers))
+        return
+    columns = [Column("TOOL"), *(Column(word.upper(), is_long=True, wraps=True) for word in ("yes", "if"))]
+    named = ((name, [*zip(classes, row, strict=True)]) for name, row in answers)
+    show_table(
+        columns,
+        (
+            [name, *(", ".join(one for one, answer in row if answer == word) for word in ("yes", "if"))]
+            for name, row in named
+        ),
+    )
 
 
 @policy.command("diff", epilog="Example: pactgate policy diff main.json branch.json --forbid-widening")
 @click.argument("old")
 @click.argument("new")
-@click.option("--forbid-widening", is_flag=True, help="Exit with 1 if a class gains a tool, or meets other conditions.")
+@click.option("--forbid-widening", is_flag=True, help="Exit with 1 if a class gains something, or may gain it.")
 @with_tools
 @json_option
 def diff(*, old: str, new: str, forbid_widening: bool, as_json: bool, **source: Any) -> int:
-    """Show which class of clients gains or loses which tool.
+    """Show which class of clients gains or loses what.
 
-    OLD and NEW are configurations. The tools are those that the new configuration sees.
+    OLD and NEW are configurations. The tools are those that the new configuration sees. Rules are compared by their patterns too: for
+    prompts, resources, and tools that servers may list later.
     """
     before, after = load_config(Path(old)), load_config(Path(new))
-    tools = read_tools(after, **source)
-    changes = compare(before, after, tools)
+    changes = _changes(before, after, read_tools(after, **source))
     is_wider = any(change["change"] != "loses" for change in changes)
     if as_json:
         terminal.say_json({"changes": changes, "widens": is_wider})
     elif not changes:
-        terminal.say(f"No class gains or loses anything of {len(tools)} tools.")
+        terminal.say("No class gains or loses anything.")
     else:
-        shown = ("class", "change", "tool", "before", "after", "rule")
-        styles = {"gains": "red", "loses": "yellow"}
+        shown = ("class", "change", "name", "before", "after", "rule")
+        styles = {"gains": "red", "differs": "red", "loses": "yellow"}
         columns = [Column(name.upper(), styles if name == "change" else {}) for name in shown]
         show_table(columns, ([one[name] for name in shown] for one in changes))
     return 1 if is_wider and forbid_widening else 0
 
 
-def compare(before: Config, after: Config, tools: Iterable[Tool]) -> list[dict[str, Any]]:
-    """What differs for each class and tool."""
-    changes = []
-    names = dict.fromkeys((*class_names(before), *class_names(after)))
-    known = list(tools)
-    for name in names:
-        old, new = cells_of(before, name, known), cells_of(after, name, known)
-        for tool in known:
-            was, now = old[tool.full_name], new[tool.full_name]
-            if (was.answer, was.conditions) == (now.answer, now.conditions):
-                continue
-            is_gain = (was.answer, now.answer) in _GAINED
-            change = "gains" if is_gain else "loses" if was.answer != now.answer else "differs"
-            changes.append(
-                {
-                    "class": name,
-                    "change": change,
-                    "tool": tool.full_name,
-                    "before": was.answer,
-                    "after": now.answer,
-                    "rule": ", ".join(_spell(rule) for rule in now.rules),
-                }
-            )
-    return changes
+def _changes(before: Config, after: Config, tools: Iterable[Tool]) -> list[dict[str, Any]]:
+    old, new = (Permissions(config) if config.permissions else None for config in (before, after))
+    both = [(_recategorised(tool, before), _recategorised(tool, after)) for tool in tools]
+    return [
+        {
+            "class": " -> ".join(dict.fromkeys(map(_label, classes))),
+            "change": "differs" if change.gains and change.loses else "gains" if change.gains else "loses",
+            "name": change.name,
+            "before": change.before.answer,
+            "after": change.after.answer,
+            "rule": ", ".join(_spell(clause.applied) for clause in change.after.clauses) or _spell(AppliedRule()),
+        }
+        for classes in class_pairs(before.callers, after.callers)
+        for change in compare(classes, old, new, both)
+    ]
 
 
-def class_names(settings: Config) -> list[str]:
-    """The classes, and one for the clients that are of none."""
-    has_rest = not any(one == type(one)() for one in settings.callers.values())
-    return [*settings.callers, *([_OTHERS] if has_rest else [])]
+def _label(name: str | None) -> str:
+    return _OTHERS if name is None else name
 
 
-def cells_of(settings: Config, name: str, tools: Iterable[Tool]) -> dict[str, Cell]:
-    """What a class has of each tool. For conditions on the client, it has the groups of its class and nothing else."""
-    if not settings.permissions:
-        return {tool.full_name: Cell("yes", ()) for tool in tools}
-    permissions = Permissions(settings)
-    one = settings.callers.get(name)
-    groups = frozenset(one.groups) if one is not None else frozenset[str]()
-    issuer = one.issuer or "" if one is not None else ""
-    facts = permissions.key_of(Principal("", kind=PrincipalKind.OAUTH, issuer=issuer, groups=groups)).facts
-    key = CallerKey(None if one is None else name, facts)
+def _facts(reach: Reach) -> dict[str, Any]:
     return {
-        tool.full_name: _cell(permissions.decide(key, Subject.of(_recategorised(tool, settings)))) for tool in tools
+        "answer": reach.answer,
+        "rules": [clause.applied.number for clause in reach.clauses],
+        "conditions": [str(clause) for clause in reach.clauses if clause.terms != ALWAYS],
     }
-
-
-def _cell(found: Grant | Denied) -> Cell:
-    if isinstance(found, Denied):
-        return Cell("no", () if found.rule is None else (found.applied,))
-    if found.reader is None and found.rule is not None:
-        return Cell("yes", (found.applied,))
-    rules = (*found.denies, *((found.rule,) if found.rule is not None else found.allows))
-    texts = (
-        f"{word} {one.source}"
-        for rule in rules
-        for word, one in (("when", rule.when), ("unless", rule.unless))
-        if one is not None
-    )
-    return Cell("if", tuple(rule.applied for rule in rules), tuple(texts))
-
-
-def _cell_facts(cell: Cell) -> dict[str, Any]:
-    return {"answer": cell.answer, "rules": [rule.number for rule in cell.rules], "conditions": list(cell.conditions)}
 
 
 def read_client(text: str) -> Principal:
@@ -254,7 +225,7 @@ def read_client(text: str) -> Principal:
         key,
         several["roles"],
         kind,
-        issuer=given.get("issuer", ""),
+        issuer=given.get("issuer", OF_KEYS if kind is PrincipalKind.KEY else ""),
         subject=subject,
         client_id=given.get("client", ""),
         groups=several["groups"],

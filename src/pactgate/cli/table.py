@@ -53,6 +53,12 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> None
     _draw([columns[index] for index in shown], [[row[index] for index in shown] for row in cells], room)
 
 
+def fits(columns: Sequence[Column], longest: int) -> bool:
+    """Whether the titles and a first column of this width are shown whole."""
+    wanted = max(longest, _width(columns[0].title)) + sum(_GAP + _width(column.title) for column in columns[1:])
+    return not is_terminal(sys.stdout) or wanted <= shutil.get_terminal_size().columns
+
+
 def _cell(given: Any, column: Column) -> Styled:
     value = given.text if isinstance(given, Styled) else given
     text = "" if value is None else flat(str(value), _CELL_CHARS)

@@ -17,6 +17,8 @@ from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.shared_options import config_option, json_option, with_gateway
 from pactgate.cli.table import Column, show_table
 from pactgate.cli.tool_cost import costs_of
+from pactgate.config.value_checks import OWN_SERVER_ID
+from pactgate.core.failures import ENVELOPE_KEY, Verdict
 
 _MARKS: Final = ("__", ".")
 
@@ -54,20 +56,24 @@ def list_views(client: GatewayClient, *, as_json: bool) -> int:
 def suggest(*, source: str, name: str, config: str | None, as_json: bool) -> int:
     """Propose a view of the tools that recorded sessions called.
 
-    The most used tools come first.
+    The most used tools come first. Calls that were refused do not count. Where sessions of clients of a gateway are there, they alone
+    count: its sessions with servers have the same calls.
     """
     path = find_config(config)
     servers = () if path is None else tuple(load_config(path, only=("mcpServers", "servers")).servers)
-    used, sessions, skipped = Counter[str](), 0, 0
+    of_gateway, direct, sessions = Counter[str | None](), Counter[str | None](), 0
     for file in _files(Path(source)):
         for label, called in _calls(file):
             sessions += 1
-            for tool in called:
-                full_name = full_name_of(tool, label, servers)
-                if full_name is None:
-                    skipped += 1
-                else:
-                    used[full_name] += 1
+            for tool, result in called:
+                envelope = _envelope(result)
+                if envelope is None:
+                    direct[full_name_of(tool, label, servers)] += 1
+                elif envelope.get("server") != OWN_SERVER_ID and _was_sent(envelope):
+                    of_gateway[full_name_of(str(envelope.get("tool")), label, servers)] += 1
+    counted = of_gateway or direct
+    skipped = counted.pop(None, 0)
+    used = Counter({tool: count for tool, count in counted.items() if tool is not None})
     if not used:
         raise CommandError(
             f"No session in {source} calls a tool of a configured server.", f"Servers: {', '.join(servers) or 'none'}."
@@ -97,23 +103,38 @@ def _files(source: Path) -> list[Path]:
     return [source]
 
 
-def _calls(file: Path) -> Iterator[tuple[str, list[str]]]:
-    """The label and the called tools of each session of a file."""
+def _calls(file: Path) -> Iterator[tuple[str, list[tuple[str, dict[str, Any]]]]]:
+    """The label of each session of a file, and the tools that it called with the results."""
     from pactgate.capture.format import CaptureError, read
     from pactgate.capture.source import chunks_of
 
     try:
         for session in read(chunks_of(file)):
-            called = [name for exchange in session.exchanges for name in _names(exchange.request)]
+            called = [call for exchange in session.exchanges for call in _results(exchange.request, exchange.response)]
             yield session.head.label, called
     except CaptureError as problem:
         terminal.warning(f"{file}: {problem.message}")
 
 
-def _names(request: Any) -> Iterator[str]:
-    for message in request if isinstance(request, list) else [request]:
+def _results(request: Any, response: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The tools that were called, and the results that came."""
+    requests, responses = (body if isinstance(body, list) else [body] for body in (request, response))
+    results = {str(one.get("id")): one.get("result") for one in responses if isinstance(one, dict)}
+    for message in requests:
         if isinstance(message, dict) and message.get("method") == "tools/call":
-            params = message.get("params")
+            params, result = message.get("params"), results.get(str(message.get("id")))
             name = params.get("name") if isinstance(params, dict) else None
-            if isinstance(name, str):
-                yield name
+            if isinstance(name, str) and isinstance(result, dict):
+                yield name, result
+
+
+def _envelope(result: dict[str, Any]) -> dict[str, Any] | None:
+    """What the gateway says of the call: the tool itself, whatever it is called in a view and by whom."""
+    meta = result.get("_meta")
+    found = meta.get(ENVELOPE_KEY) if isinstance(meta, dict) else None
+    return found if isinstance(found, dict) else None
+
+
+def _was_sent(envelope: dict[str, Any]) -> bool:
+    failure = envelope.get("failure")
+    return not isinstance(failure, dict) or failure.get("verdict") != Verdict.DID_NOT_RUN.value

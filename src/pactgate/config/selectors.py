@@ -62,6 +62,19 @@ class Selector(NamedTuple):
         examples = (other.value.replace("*", text).replace("?", "\0") for text in _SUBSTITUTES)
         return all(matches(self.value, example) for example in examples)
 
+    def may_meet(self, other: Selector) -> bool:
+        """Whether there may be something that both select."""
+        if self.kind is not SelectorKind.NAME or other.kind is not SelectorKind.NAME:
+            return True
+        one, two = (_SPECIAL.split(each.value, maxsplit=1)[0] for each in (self, other))
+        return one.startswith(two) or two.startswith(one)
+
+    def __str__(self) -> str:
+        return self.value if self.kind is SelectorKind.NAME else f"{self.kind}:{self.value}"
+
+
+EVERYTHING: Final = Selector(SelectorKind.NAME, "*")
+
 
 def read_selector(text: str) -> Selector:
     """The selector of a text that `check_selector` accepts."""

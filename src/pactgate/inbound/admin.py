@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
 
 from pactgate.core.principal import Principal
 from pactgate.core.values import ServerStatus
@@ -33,6 +33,7 @@ _NUMBER: Final = re.compile("[0-9]{0,18}")
 _ADMIN_ONLY: Final = b'{"status":"forbidden"}'
 _CALLS: Final = "/api/calls"
 _LISTED_CALLS: Final = 100
+_NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class CallTraces(Protocol):
@@ -45,21 +46,14 @@ class CallTraces(Protocol):
     ) -> list[dict[str, Any]]: ...
 
 
-class Seen(NamedTuple):
-    """What exists for a caller."""
-
-    servers: Collection[str]
-    tools: Collection[str]
-
-
 class Reach(Protocol):
     """What callers can reach."""
 
     def is_served(self, path: str, principal: Principal) -> bool:
         """Whether there is something for a caller at a path below `/mcp/`."""
 
-    def seen_by(self, principal: Principal) -> tuple[Collection[str], Collection[str]] | None:
-        """The servers, and the full names of the tools, that exist for a caller; None where no permissions are configured."""
+    def shown_to(self, principal: Principal, facts: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Facts about the gateway as a caller sees them; None where no permissions are configured."""
 
 
 class ServerLogReader(Protocol):
@@ -135,10 +129,11 @@ class Admin:
         if exchange.path == "/api/status":
             servers, tools = self._servers_for(admitted), self._tools_for(admitted)
             facts = {name: fact for name, fact in self._snapshot().items() if name not in ("servers", "tools")}
-            if self._seen_by(admitted) is not None:
-                facts.pop("views", None)
+            shown = self._shown_to(admitted, facts)
+            if shown is not None:
+                facts = {name: fact for name, fact in shown.items() if name != "views"}
             facts |= {"status": _status(servers), "serverCount": len(servers), "toolCount": len(tools)}
-        elif exchange.path == "/api/traffic" and self._seen_by(admitted) is None:
+        elif exchange.path == "/api/traffic" and self._shown_to(admitted) is None:
             facts = self._traffic()
         elif exchange.path == "/api/servers":
             facts = {"servers": self._servers_for(admitted)}
@@ -186,24 +181,22 @@ class Admin:
 
     def _servers_for(self, admitted: Principal) -> list[dict[str, Any]]:
         """What a server wrote itself may be about another caller, so only an admin sees it, who sees every server too."""
-        seen = self._seen_by(admitted)
-        return [
-            shown_row(row, admitted.roles) for row in self._servers() if seen is None or row["serverId"] in seen.servers
-        ]
+        facts = {"servers": self._servers()}
+        rows = (self._shown_to(admitted, facts) or facts)["servers"]
+        return [shown_row(row, admitted.roles) for row in rows]
 
     def _tools_for(self, admitted: Principal) -> list[dict[str, Any]]:
-        tools: list[dict[str, Any]] = self._snapshot()["tools"]
-        seen = self._seen_by(admitted)
-        return tools if seen is None else [row for row in tools if row["fullName"] in seen.tools]
+        facts = {"tools": self._snapshot()["tools"]}
+        rows: list[dict[str, Any]] = (self._shown_to(admitted, facts) or facts)["tools"]
+        return rows
 
-    def _seen_by(self, admitted: Principal) -> Seen | None:
-        """What exists for a client; None for administrators, and where no permissions are configured."""
-        seen = None if sees_everything(admitted.roles) else self._reach.seen_by(admitted)
-        return None if seen is None else Seen(*seen)
+    def _shown_to(self, admitted: Principal, facts: Mapping[str, Any] = _NOTHING) -> dict[str, Any] | None:
+        """Facts as a client sees them; None for administrators, and where no permissions are configured."""
+        return None if sees_everything(admitted.roles) else self._reach.shown_to(admitted, facts)
 
     def _answer_metrics(self, exchange: HttpExchange, admitted: Principal) -> bool:
         """The metrics name servers and tools of everybody, so permissions leave them to administrators."""
-        if self._seen_by(admitted) is not None:
+        if self._shown_to(admitted) is not None:
             return False
         body, content_type = self._metrics(",".join(exchange.headers.get("accept", ())))
         self._say(exchange, 200, body, b"Content-Type: %b\r\nCache-Control: no-store\r\n" % content_type.encode())

@@ -6,6 +6,7 @@ and S0/ECO-300.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -270,7 +271,8 @@ class ValidateInput:
 class AnswerSearch:
     """`find_tools` and `describe_tools` of a search surface, from the tools that the caller sees in the view.
 
-    As a list does, it waits for servers that have neither connected nor failed since they were started.
+    As a list does, it waits for servers that have neither connected nor failed since they were started. The index is made in a thread,
+    because other calls would have to wait for it.
     """
 
     name = "answer_search"
@@ -282,15 +284,19 @@ class AnswerSearch:
         return is_search_tool(policy.tool)
 
     def __call__(self, call: Call) -> Awaitable[None] | None:
-        if self._connections.settling():
-            return self._settle_and_answer(call)
+        is_ready = call.search is None or call.search.is_ready_for(call.policy.tool.name)
+        if self._connections.settling() or not is_ready:
+            return self._prepare_and_answer(call)
         self._answer(call, call.search)
         return None
 
-    async def _settle_and_answer(self, call: Call) -> None:
+    async def _prepare_and_answer(self, call: Call) -> None:
         await in_task()
         await self._connections.settle()
-        self._answer(call, self._connections.catalog_for(call.ctx.caller).search)
+        search = self._connections.catalog_for(call.ctx.caller).search
+        if search is not None and not search.is_ready_for(call.policy.tool.name):
+            await asyncio.to_thread(search.prepare)
+        self._answer(call, search)
 
     def _answer(self, call: Call, search: SearchSurface | None) -> None:
         if search is None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pactgate.catalog.connections import Connections
+from pactgate.catalog.shown_facts import shown_facts
 from pactgate.core.values import Caller
 from pactgate.protocol.messages import encode_json
 
@@ -57,9 +58,10 @@ class Status:
     def facts(self, caller: Caller) -> dict[str, Any]:
         """The servers that exist for the caller."""
         catalog = self._connections.catalog_for(caller)
-        rows = [
-            {**{name: row[name] for name in _SHOWN}, **self._told(row["serverId"])}
-            for row in self._connections.rows()
-            if row["serverId"] in catalog.servers
+        facts = shown_facts(
+            {"servers": self._connections.rows(), "missing": catalog.missing, **self._limits()}, catalog
+        )
+        facts["servers"] = [
+            {**{name: row[name] for name in _SHOWN}, **self._told(row["serverId"])} for row in facts["servers"]
         ]
-        return {"servers": rows, "missing": catalog.missing, **self._limits()}
+        return facts

@@ -1,7 +1,8 @@
 """Stores results that are too large to send, so that their clients can read them in pages (D9).
 
 Bounded in bytes, entries and age: the oldest results of the same subject are dropped first, then the oldest of all. A handle has 128
-random bits and is valid only for its owner; for anybody else it does not exist. Must not: copy or change a result.
+random bits and is valid only for its owner, as long as the owner may use the tool; for anybody else it does not exist.
+Must not: copy or change a result.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Page(Struct, frozen=True, gc=False):
 
 class _Entry(Struct, frozen=True, gc=False):
     owner: HandleOwner
+    tool: Tool
     result: bytes
     until_s: float
 
@@ -80,8 +82,8 @@ class PagedResultStore:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def put(self, owner: HandleOwner, result: bytes) -> str | None:
-        """Store a result for its owner and return its handle; None if the result alone exceeds the bound."""
+    def put(self, owner: HandleOwner, result: bytes, tool: Tool) -> str | None:
+        """Store a result of a tool for its owner and return its handle; None if the result alone exceeds the bound."""
         self.sweep()
         cost = len(result) + _ENTRY_BYTES
         if cost > self._max_bytes or self._max_entries < 1:
@@ -90,13 +92,13 @@ class PagedResultStore:
             own = (handle for handle, entry in self._entries.items() if entry.owner.subject == owner.subject)
             self._drop(next(own, None) or next(iter(self._entries)))
         handle = self._new_id()
-        self._entries[handle] = _Entry(owner, result, self._clock() + self._ttl_s)
+        self._entries[handle] = _Entry(owner, tool, result, self._clock() + self._ttl_s)
         self.held_bytes += cost
         return handle
 
     def keep(self, owner: HandleOwner, result: bytes, tool: Tool, max_response_bytes: int) -> GatewayFailure:
         """Store a result that is too large to send, and return the failure that tells the client where to read it."""
-        handle = self.put(owner, result)
+        handle = self.put(owner, result, tool)
         told: dict[str, Any] = {"originalSizeBytes": len(result), "maxResponseBytes": max_response_bytes}
         message = (
             f"{tool.full_name} answered with {len(result)} bytes, more than the {max_response_bytes} an answer may have, "
@@ -124,10 +126,14 @@ class PagedResultStore:
         entry = self._entries.get(handle)
         return 0 if entry is None else max(1, -(-len(entry.result) // self._stride))
 
-    def read(self, owner: HandleOwner, handle: str, page: int) -> Page | None:
-        """One page of a result that was put by this caller; None for everything else."""
+    def read(
+        self, owner: HandleOwner, handle: str, page: int, may_use: Callable[[Tool], bool] | None = None
+    ) -> Page | None:
+        """One page of a result that was put by this caller, of a tool that it may still use; None for everything else."""
         entry = self._entries.get(handle)
         if entry is None or entry.owner != owner or self._clock() > entry.until_s:
+            return None
+        if may_use is not None and not may_use(entry.tool):
             return None
         pages = self.pages(handle)
         if not 1 <= page <= pages:
@@ -135,10 +141,12 @@ class PagedResultStore:
         start, end = (self._boundary(entry.result, count * self._stride) for count in (page - 1, page))
         return Page(entry.result[start:end].decode(), page, pages)
 
-    def read_resource(self, owner: HandleOwner, uri: str) -> bytes | None:
+    def read_resource(
+        self, owner: HandleOwner, uri: str, may_use: Callable[[Tool], bool] | None = None
+    ) -> bytes | None:
         """The result of `resources/read` for a page, with the URI of the next one; None where there is none."""
         address = read_uri(uri)
-        found = None if address is None else self.read(owner, *address)
+        found = None if address is None else self.read(owner, *address, may_use)
         if address is None or found is None:
             return None
         about: dict[str, Any] = {"page": found.page, "pages": found.pages}

@@ -14,7 +14,7 @@ from pactgate.config.model import Config
 from pactgate.config.sections.permissions import CallerClass, PermissionRule
 from pactgate.core.principal import Principal, PrincipalKind
 from pactgate.core.values import Tool, Traits
-from pactgate.policy.permissions.rules import Denied, Grant, Permissions
+from pactgate.policy.permissions.rules import Denied, Grant, Permissions, class_of
 from pactgate.policy.permissions.selection import SelectedEntries, Subject
 from pactgate.protocol.messages import encode_json
 
@@ -65,27 +65,32 @@ TOOLS = st.builds(
     st.sampled_from(["query", "mutation", "execution"]),
     st.dictionaries(st.sampled_from(["readOnlyHint", "destructiveHint"]), st.booleans()),
 )
-SELECTED = st.lists(st.sampled_from(SELECTORS), min_size=1, max_size=3).map(tuple)
 CONDITION = st.none() | st.sampled_from(sorted(CONDITIONS))
-RULES = st.lists(
-    st.builds(
-        lambda is_allow, selected, to, when, unless, say: PermissionRule(
-            allow=selected if is_allow else None,
-            deny=None if is_allow else selected,
-            to=tuple(to),
-            when=when,
-            unless=unless,
-            say=say,
+
+
+def rules_with(*selectors: str) -> st.SearchStrategy[list[PermissionRule]]:
+    return st.lists(
+        st.builds(
+            lambda is_allow, selected, to, when, unless, say: PermissionRule(
+                allow=selected if is_allow else None,
+                deny=None if is_allow else selected,
+                to=tuple(to),
+                when=when,
+                unless=unless,
+                say=say,
+            ),
+            st.booleans(),
+            st.lists(st.sampled_from(selectors), min_size=1, max_size=3).map(tuple),
+            st.lists(st.sampled_from([*CLASSES, "*"]), min_size=1, max_size=2),
+            CONDITION,
+            CONDITION,
+            st.none() | st.just("no"),
         ),
-        st.booleans(),
-        SELECTED,
-        st.lists(st.sampled_from([*CLASSES, "*"]), min_size=1, max_size=2),
-        CONDITION,
-        CONDITION,
-        st.none() | st.just("no"),
-    ),
-    max_size=6,
-)
+        max_size=6,
+    )
+
+
+RULES = rules_with(*SELECTORS)
 PRINCIPALS = st.builds(
     lambda groups, token: Principal(
         token or "x", kind=PrincipalKind.TOKEN if token else PrincipalKind.OAUTH, groups=frozenset(groups)
@@ -98,12 +103,18 @@ ARGUMENTS = st.fixed_dictionaries(
 )
 
 
+CALLERS: Final = {
+    "finance": CallerClass(groups=("finance",)),
+    "ci": CallerClass(tokens=("ci",)),
+    "rest": CallerClass(),
+}
+
+
 def config(rules: list[PermissionRule]) -> Config:
-    callers = {"finance": CallerClass(groups=("finance",)), "ci": CallerClass(tokens=("ci",)), "rest": CallerClass()}
-    return Config(callers=callers, permissions=tuple(rules))
+    return Config(callers=CALLERS, permissions=tuple(rules))
 
 
-def class_of(who: Principal) -> str:
+def class_name(who: Principal) -> str:
     if "finance" in who.groups:
         return "finance"
     return "ci" if who.kind is PrincipalKind.TOKEN and who.key == "ci" else "rest"
@@ -130,7 +141,7 @@ def naive(rules: list[PermissionRule], who: Principal, one: Tool, given: Values)
     allowed = False
     for rule in rules:
         words = rule.allow or rule.deny or ()
-        is_for = bool({"*", class_of(who)} & set(rule.classes))
+        is_for = bool({"*", class_name(who)} & set(rule.classes))
         is_met = (rule.when is None or CONDITIONS[rule.when](who, one, given)) and not (
             rule.unless is not None and CONDITIONS[rule.unless](who, one, given)
         )
@@ -205,5 +216,4 @@ def test_a_caller_is_of_the_first_class_whose_members_all_match(principal: Princ
         "staff": CallerClass(groups=("g", "h"), issuer="https://idp"),
         "rest": CallerClass(),
     }
-    permissions = Permissions(Config(callers=callers, permissions=(PermissionRule(allow="*", to="*"),)))
-    assert permissions.key_of(principal).name == name
+    assert class_of(principal, callers) == name

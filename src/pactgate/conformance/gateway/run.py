@@ -56,7 +56,15 @@ async def run(plan: RunPlan, tell: Callable[[str], None], announce: Callable[[Pa
             urls = fleet.urls if dialect.name == "direct" else dict.fromkeys(tags, url)
             gateway = GatewayUnderTest(urls, plan.identity, is_direct=dialect.name == "direct", era=plan.era)
             await _wait(gateway, process, plan.wait_s, tell)
-            return await play(gateway, fleet.logs, plan.checks, left_out, tell, name=plan.name)
+            return await play(
+                gateway,
+                fleet.logs,
+                plan.checks,
+                left_out,
+                tell,
+                name=plan.name,
+                process=process if plan.start else None,
+            )
         finally:
             if gateway is not None:
                 await gateway.close()

@@ -18,7 +18,8 @@ class Step(Struct, frozen=True, omit_defaults=True):
 
     `notify`: send `data`, a notification (`@TOKEN@` stands for the progress token). `ask`: send the request in `data` to the client
     and wait for its answer. `wait`: for `seconds`. `raw`: `data` on the wire as it is, `count` times. `show`: from now on the hidden
-    tools are listed, and everybody is notified. `crash`: exit. `hang`: never answer. `freeze`: the whole server stops.
+    tools are listed, and everybody is notified. `stay`: from now on ignore the end of the input and SIGTERM. `crash`: exit.
+    `hang`: never answer. `freeze`: the whole server stops.
     """
 
     do: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -64,6 +65,8 @@ class ScriptedServer:
         self.listeners: dict[str, Send] = {}
         """Where notifications about lists go, by the id of a subscription (modern) or of a stream (legacy: it begins with a blank)."""
         self._shown = False
+        self.stays = False
+        """Whether the end of the input and SIGTERM are ignored."""
         self._asked: dict[str, threading.Event] = {}
         self._count = 0
         self._lock = threading.Lock()
@@ -205,8 +208,8 @@ class ScriptedServer:
         elif step.do == "raw":
             for _ in range(step.count):
                 call.send(step.data)
-        elif step.do == "show":
-            self.changed()
+        elif step.do in ("show", "stay"):
+            self._become(step.do)
         elif step.do == "crash":
             os._exit(3)
         elif step.do == "hang":
@@ -218,6 +221,12 @@ class ScriptedServer:
         elif step.do == "ask":
             return self._ask(step.data, call)
         return None
+
+    def _become(self, what: str) -> None:
+        if what == "show":
+            self.changed()
+        else:
+            self.stays = True
 
     def _ask(self, request: str, call: Call) -> str | None:
         """Ask the client: in a modern session by an input-required result, in a legacy one by a request."""
@@ -401,10 +410,13 @@ def serve_stdio(server: ScriptedServer) -> None:
         if found is not None:
             send(found[0])
 
+    signal.signal(signal.SIGTERM, lambda *_: None if server.stays else os._exit(0))
     if server.script.era != "modern":
         server.listeners[" stdio"] = send
     for data in _lines():
         threading.Thread(target=answer, args=(data,), daemon=True).start()
+    if server.stays:
+        threading.Event().wait(server.script.lifetime_s)
     os._exit(0)
 
 

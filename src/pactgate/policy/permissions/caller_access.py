@@ -11,7 +11,9 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final, Protocol
 
+from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.context import AppliedRule
+from pactgate.core.values import Tool
 from pactgate.policy.permissions.rules import UNRESTRICTED, CallerKey, Denied, Grant, Permissions
 from pactgate.policy.permissions.selection import Subject
 
@@ -62,6 +64,10 @@ class CallerAccess:
         if self._permissions is None or self._key is None or self._view is not None:
             return self._view is None
         return self._permissions.has_whole(self._key, server)
+
+    def may_use(self, tool: Tool) -> bool:
+        """Whether a tool may still be used, also one of a server that is away. The gateway's own tools are no matter of permissions."""
+        return tool.server == OWN_SERVER_ID or self.why_denied(Subject.of(tool)) is None
 
     def why_denied(self, subject: Subject) -> Denied | None:
         """By which rule something is denied, or that none allows it; None if it is allowed."""

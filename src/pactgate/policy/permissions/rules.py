@@ -27,13 +27,6 @@ _NAMED: Final = frozenset({PrincipalKind.TOKEN, PrincipalKind.ANONYMOUS, Princip
 _NO_ARGUMENTS: Final = b"{}"
 
 
-class CallerKey(NamedTuple):
-    """Callers with equal keys have equal rights: their class, and what of them the rules look at."""
-
-    name: str | None
-    facts: tuple[Any, ...]
-
-
 class CompiledRule(Struct, frozen=True, gc=False, eq=False):
     """One rule. `classes` is None for everybody; `applied` is what records and envelopes say of it."""
 
@@ -45,19 +38,20 @@ class CompiledRule(Struct, frozen=True, gc=False, eq=False):
     say: str | None
     applied: AppliedRule
     envelope: bytes
-
-    @property
-    def asks_arguments(self) -> bool:
-        return any(condition is not None and condition.paths for condition in (self.when, self.unless))
-
-    @property
-    def asks_tool(self) -> bool:
-        return any(condition is not None and ("tool" in _roots(condition)) for condition in (self.when, self.unless))
+    asks_arguments: bool = False
+    asks_tool: bool = False
+    caller_facts: frozenset[Path] = frozenset()
+    """What its conditions ask of the caller."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether it applies to all that it selects, or to nothing, for callers with equal keys."""
+        """Whether it applies to all that it selects, or to nothing, once the caller is known."""
         return not self.asks_arguments and not self.asks_tool
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The texts of `when` and `unless`."""
+        return tuple("" if one is None else one.source for one in (self.when, self.unless))
 
     def applies(self, values: Mapping[Path, Any]) -> bool:
         """Whether its conditions are met. Raises ConditionError."""
@@ -71,6 +65,15 @@ class CompiledRule(Struct, frozen=True, gc=False, eq=False):
             return self.applies(values)
         except ConditionError:
             return not self.is_allow
+
+
+class CallerKey(NamedTuple):
+    """Callers with equal keys have equal rights. `rules` are those that concern them: of their class, and with a condition on the caller
+    alone only if it is met. `facts` is what the conditions of the others ask of the caller.
+    """
+
+    rules: tuple[CompiledRule, ...]
+    facts: tuple[tuple[Path, Any], ...]
 
 
 class Denied(NamedTuple):
@@ -138,24 +141,30 @@ class Permissions:
             self._compile(number, rule, place)
             for number, (rule, place) in enumerate(zip(config.permissions, places, strict=True), 1)
         )
-        asked = (
-            fact for rule in self.rules for one in (rule.when, rule.unless) if one is not None for fact in one.facts
-        )
-        self._facts = tuple(sorted({fact for fact in asked if fact[0] == "caller"}))
         self._of_class: dict[str | None, tuple[CompiledRule, ...]] = {}
 
     def key_of(self, principal: Principal) -> CallerKey:
-        return CallerKey(
-            class_of(principal, self._classes),
-            tuple(_hashable(_caller_fact(principal, fact[1])) for fact in self._facts),
-        )
+        rules = self.rules_of(class_of(principal, self._classes))
+        facts = {fact: _caller_fact(principal, fact[1]) for rule in rules for fact in rule.caller_facts}
+        met = tuple(rule for rule in rules if not rule.is_settled or rule.applies_or_denies(facts))
+        asked = {fact for rule in met if not rule.is_settled for fact in rule.caller_facts}
+        return CallerKey(met, tuple((fact, _hashable(facts[fact])) for fact in sorted(asked)))
+
+    def rules_of(self, name: str | None) -> tuple[CompiledRule, ...]:
+        """The rules for a class of callers, whatever their conditions."""
+        known = self._of_class.get(name)
+        if known is None:
+            known = self._of_class[name] = tuple(
+                rule for rule in self.rules if rule.classes is None or name in rule.classes
+            )
+        return known
 
     def grants(self, key: CallerKey, entries: SelectedEntries) -> dict[int, Grant]:
         """What callers with this key have of a server, by the place of the entry."""
         allowed: list[tuple[CompiledRule, int]] = []
         residual: list[tuple[CompiledRule, int]] = []
         denied = 0
-        for rule in self._rules_of(key):
+        for rule in key.rules:
             mask = self._met(rule, key, entries, entries.mask(rule.selectors))
             if not mask:
                 continue
@@ -177,9 +186,11 @@ class Permissions:
 
     def decide(self, key: CallerKey, subject: Subject) -> Grant | Denied:
         """The same for one subject, that need not be in any list, such as a URI; and, if it is denied, by which rule."""
-        selected = [rule for rule in self._rules_of(key) if any(selects(one, subject) for one in rule.selectors)]
-        facts = self._facts_of(key, subject)
-        static = [rule for rule in selected if not rule.asks_arguments and rule.applies_or_denies(facts)]
+        selected = [rule for rule in key.rules if any(selects(one, subject) for one in rule.selectors)]
+        facts = _facts_of(key, subject)
+        static = [
+            rule for rule in selected if rule.is_settled or (not rule.asks_arguments and rule.applies_or_denies(facts))
+        ]
         denials = [rule for rule in static if not rule.is_allow]
         if denials:
             rule = next((one for one in denials if one.say is not None), denials[0])
@@ -192,64 +203,38 @@ class Permissions:
 
     def may_reach(self, key: CallerKey, server: str) -> bool:
         """Whether anything of a server could be allowed. A server of which nothing can be allowed does not exist for the caller."""
-        allowing, denying = self._about(key, server)
-        facts = self._facts_of(key, Subject(server, ""))
-        if any(_takes_all(rule, server) and rule.is_settled and rule.applies_or_denies(facts) for rule in denying):
-            return False
-        return any(not rule.is_settled or rule.applies_or_denies(facts) for rule in allowing)
+        allowing, denying = _about(key, server)
+        return bool(allowing) and not any(rule.is_settled and _takes_all(rule, server) for rule in denying)
 
     def has_whole(self, key: CallerKey, server: str) -> bool:
         """Whether everything of a server is allowed and nothing denied, so that methods outside the protocol may pass too."""
-        allowing, denying = self._about(key, server)
-        facts = self._facts_of(key, Subject(server, ""))
-        if any(not rule.is_settled or rule.applies_or_denies(facts) for rule in denying):
-            return False
-        return any(_takes_all(rule, server) and rule.is_settled and rule.applies_or_denies(facts) for rule in allowing)
-
-    def _about(self, key: CallerKey, server: str) -> tuple[list[CompiledRule], list[CompiledRule]]:
-        """The rules that can be about something of a server: those that allow, and those that deny."""
-        rules = [rule for rule in self._rules_of(key) if any(servers_of(one, (server,)) for one in rule.selectors)]
-        return [rule for rule in rules if rule.is_allow], [rule for rule in rules if not rule.is_allow]
+        allowing, denying = _about(key, server)
+        return not denying and any(rule.is_settled and _takes_all(rule, server) for rule in allowing)
 
     def _compile(self, number: int, rule: PermissionRule, place: str) -> CompiledRule:
         applied = AppliedRule(number=number, place=place, revision=self.revision)
+        when, unless = (None if text is None else compile_condition(text) for text in (rule.when, rule.unless))
+        conditions = [one for one in (when, unless) if one is not None]
+        facts = {fact for one in conditions for fact in one.facts}
         return CompiledRule(
             is_allow=rule.allow is not None,
             selectors=rule.selectors,
             classes=None if EVERYBODY in rule.classes else frozenset(rule.classes),
-            when=None if rule.when is None else compile_condition(rule.when),
-            unless=None if rule.unless is None else compile_condition(rule.unless),
+            when=when,
+            unless=unless,
             say=rule.say,
             applied=applied,
             envelope=b'"rule":%d,"policyRevision":%b,' % (number, encode_json(self.revision)),
+            asks_arguments=any(one.paths for one in conditions),
+            asks_tool=any(fact[0] == "tool" for fact in facts),
+            caller_facts=frozenset(fact for fact in facts if fact[0] == "caller"),
         )
-
-    def _rules_of(self, key: CallerKey) -> tuple[CompiledRule, ...]:
-        known = self._of_class.get(key.name)
-        if known is None:
-            known = self._of_class[key.name] = tuple(
-                rule for rule in self.rules if rule.classes is None or key.name in rule.classes
-            )
-        return known
-
-    def _facts_of(self, key: CallerKey, subject: Subject) -> dict[Path, Any]:
-        facts: dict[Path, Any] = {
-            fact: list(value) if isinstance(value, tuple) else value
-            for fact, value in zip(self._facts, key.facts, strict=True)
-        }
-        facts["tool", "name"], facts["tool", "server"] = subject.name, subject.server
-        if subject.tool is not None:
-            facts["tool", "category"] = subject.tool.traits.category
-            facts["tool", "readOnly"] = subject.tool.traits.is_read_only
-        return facts
 
     def _met(self, rule: CompiledRule, key: CallerKey, entries: SelectedEntries, mask: int) -> int:
         """Those of the selected entries for which the conditions are met that do not depend on arguments."""
-        if not mask or rule.asks_arguments or (rule.when is None and rule.unless is None):
+        if not mask or rule.is_settled or rule.asks_arguments:
             return mask
-        if not rule.asks_tool:
-            return mask if rule.applies_or_denies(self._facts_of(key, entries.subjects[0])) else 0
-        met = (at for at in bits(mask) if rule.applies_or_denies(self._facts_of(key, entries.subjects[at])))
+        met = (at for at in bits(mask) if rule.applies_or_denies(_facts_of(key, entries.subjects[at])))
         return sum(1 << at for at in met)
 
     def _add_residual(
@@ -269,7 +254,7 @@ class Permissions:
             rules = [rule for rule, mask in residual if mask >> at & 1]
             if held is None and not any(rule.is_allow for rule in rules):
                 continue
-            found[at] = self._grant(None if held is None else held.rule, rules, self._facts_of(key, subjects[at]))
+            found[at] = self._grant(None if held is None else held.rule, rules, _facts_of(key, subjects[at]))
 
     def _grant(self, rule: CompiledRule | None, residual: Iterable[CompiledRule], facts: Mapping[Path, Any]) -> Grant:
         denies = tuple(one for one in residual if not one.is_allow)
@@ -308,25 +293,41 @@ def _is_of(principal: Principal, one: CallerClass) -> bool:
     return principal.kind in _NAMED and principal.key in one.tokens
 
 
-def _caller_fact(principal: Principal, name: str) -> Any:
-    facts: dict[str, Any] = {
+def _caller_fact(principal: Principal, name: str) -> str | list[str]:
+    facts: dict[str, str | list[str]] = {
         "subject": principal.subject or principal.key,
         "issuer": principal.issuer,
         "client": principal.client_id,
         "kind": principal.kind.value,
-        "groups": principal.groups,
-        "scopes": principal.scopes or (),
-        "roles": principal.roles,
+        "groups": sorted(principal.groups),
+        "scopes": sorted(principal.scopes or ()),
+        "roles": sorted(principal.roles),
     }
     return facts[name]
 
 
-def _hashable(value: Any) -> Any:
-    return value if isinstance(value, str) else tuple(sorted(value))
+def _hashable(value: str | list[str]) -> str | tuple[str, ...]:
+    return value if isinstance(value, str) else tuple(value)
 
 
-def _roots(condition: Condition) -> set[str]:
-    return {fact[0] for fact in condition.facts}
+def _facts_of(key: CallerKey, subject: Subject) -> dict[Path, Any]:
+    facts: dict[Path, Any] = {fact: list(value) if isinstance(value, tuple) else value for fact, value in key.facts}
+    return facts | tool_facts(subject)
+
+
+def tool_facts(subject: Subject) -> dict[Path, Any]:
+    """What conditions can ask of a tool."""
+    facts: dict[Path, Any] = {("tool", "name"): subject.name, ("tool", "server"): subject.server}
+    if subject.tool is not None:
+        facts["tool", "category"] = subject.tool.traits.category
+        facts["tool", "readOnly"] = subject.tool.traits.is_read_only
+    return facts
+
+
+def _about(key: CallerKey, server: str) -> tuple[list[CompiledRule], list[CompiledRule]]:
+    """The rules that can be about something of a server: those that allow, and those that deny."""
+    rules = [rule for rule in key.rules if any(servers_of(one, (server,)) for one in rule.selectors)]
+    return [rule for rule in rules if rule.is_allow], [rule for rule in rules if not rule.is_allow]
 
 
 def _takes_all(rule: CompiledRule, server: str) -> bool:
