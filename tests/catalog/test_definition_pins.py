@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pactgate.catalog import definition_pins
-from pactgate.catalog.definition_pins import DefinitionGuard, Pinning, compare, lists_of, name_of
+from pactgate.catalog.definition_pins import DefinitionGuard, Pinning, compare, identity_of, lists_of, name_of
 from pactgate.catalog.discovery import DiscoveredEntry, DiscoveredLists
 from pactgate.config.definition_lock import LISTS, LockedServer, locked
 from pactgate.config.load import load
@@ -316,3 +317,15 @@ def test_another_command_address_issuer_or_interpreter_is_another_server(
     old, new = identity(before), identity(changed_entry)
     found = compare("crm", LockedServer(identity=old).pins(), LockedServer(identity=new).pins())
     assert [(one.entries, one.change) for one in found] == [("server", "changed")]
+
+
+def test_a_server_that_moves_to_another_authorization_server_is_another_server() -> None:
+    """Also where nobody wrote an issuer into the configuration: the gateway knows where it is signed in."""
+    config = ServerConfig(id="crm", url="https://crm.example/mcp")
+    said = Identity(Era.LEGACY, "2025-11-25", {"name": "crm"}, {})
+    old, new, none = (identity_of(config, replace(said, issuer=issuer)) for issuer in (A, B, None))
+    assert none == config.identity
+    found = compare("crm", LockedServer(identity=old).pins(), LockedServer(identity=new).pins())
+    assert [(one.entries, one.change) for one in found] == [("server", "changed")]
+    written = replace(config, written=("https://crm.example/mcp", A))
+    assert identity_of(written, replace(said, issuer=A)) == written.identity

@@ -33,6 +33,7 @@ class _Known(Struct, kw_only=True):
     server_info: dict[str, Any]
     capabilities: dict[str, Any]
     instructions: str | None
+    issuer: str | None = None
     tools: list[Raw]
     prompts: list[Raw]
     resources: list[Raw]
@@ -60,7 +61,12 @@ class LastLists:
         try:
             known = _decoder.decode(data)
             identity = Identity(
-                Era(known.era), known.protocol, known.server_info, known.capabilities, known.instructions
+                Era(known.era),
+                known.protocol,
+                known.server_info,
+                known.capabilities,
+                known.instructions,
+                issuer=known.issuer,
             )
             raws = (known.tools, known.prompts, known.resources, known.templates)
             found = await read_lists(*([bytes(raw) for raw in entries] for entries in raws))
@@ -81,6 +87,7 @@ class LastLists:
             server_info=said.server_info,
             capabilities=said.capabilities,
             instructions=said.instructions,
+            issuer=said.issuer,
             tools=_raws(found.tools),
             prompts=_raws(found.prompts),
             resources=_raws(found.resources),

@@ -13,7 +13,7 @@ import click
 from msgspec.structs import replace
 
 from pactgate.catalog.definition_diff import DefinitionChange, differences
-from pactgate.catalog.definition_pins import INSTRUCTIONS, SERVER, LockFinding, compare, lists_of, name_of
+from pactgate.catalog.definition_pins import INSTRUCTIONS, SERVER, LockFinding, compare, identity_of, lists_of, name_of
 from pactgate.cli import terminal
 from pactgate.cli.completions import server_ids
 from pactgate.cli.config_file import find_config, load_config
@@ -163,7 +163,7 @@ def _locked(offer: Offer) -> LockedServer:
         for listing, entries in lists_of(offer.lists).items()
     }
     return LockedServer(
-        identity=offer.config.identity,
+        identity=identity_of(offer.config, offer.identity),
         name=name_of(offer.identity),
         instructions=None if instructions is None else locked(encode_json(instructions)),
         **lists,

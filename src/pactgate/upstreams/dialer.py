@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
@@ -223,6 +225,8 @@ class Dialer:
         try:
             await peer.open()
             identity = await negotiate(peer, era)
+            if self._grant is not None and self._grant.issuer is not None:
+                identity = replace(identity, issuer=self._grant.issuer)
             connected = True
         finally:
             if not connected:

@@ -57,6 +57,8 @@ class ServerGrant:
         """`grants` is None where there is no store: then nobody can have signed in. `is_configured`: the server has an `auth`."""
         self.server = settings.server
         self.token = ""
+        self.issuer: str | None = None
+        """Who gave the token: the authorization server that the gateway is signed in at."""
         self._settings = settings
         self._fetcher = fetcher
         self._grants = grants
@@ -238,6 +240,7 @@ class ServerGrant:
             if secret:
                 self._know(secret)
         self.token = grant.access_token
+        self.issuer = grant.client.issuer
         self._refusal = None
 
     def _ends_soon(self, grant: SignInGrant) -> bool:
