@@ -14,7 +14,7 @@ from typing import Final
 
 from scripts.lint_sources import Finding, Source, called, handlers, names
 
-AUTHORS = ("runner/", "demo/pocket.py", "tools.py", "testing.py", "pytest_plugin.py")
+AUTHORS = ("runner/", "demo/pocket.py", "tools.py", "tool_values.py", "testing.py", "pytest_plugin.py")
 """Code that runs in the process of the author of a tool or a test: an exception there is meant for the author, not for a client."""
 
 BUGS_OF_OURS = {"ContextError", "IllegalTransitionError"}
@@ -32,6 +32,7 @@ BUILT_IN = {
     ("conformance/live.py", "OSError"): "a capture that can't be written, told by the command line",
     ("core/frozen.py", "TypeError"): "an attempt to change what is sealed: a bug of ours",
     ("demo/*", "ValueError"): "arguments a tool of the demo refuses, which become a result with isError",
+    ("core/script_metadata.py", "ValueError"): "becomes INVALID_CONFIG in upstreams/tool_interpreter.py",
     ("protocol/canonical_json.py", "ValueError"): "told to the decoder, which makes a ValidationError of it",
     ("pipeline/kernel.py", "CancelledError"): "a request that was cancelled, as whoever waits for it knows it",
     ("policy/schema/time_limit.py", "ValueError"): "how the schema engine is told no",

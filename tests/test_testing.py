@@ -76,7 +76,7 @@ async def test_honest_tools_pass_and_every_breach_is_named(tmp_path: Path) -> No
 
 async def test_a_file_that_can_not_be_served_fails_with_its_problems(tmp_path: Path) -> None:
     path = write_tools(tmp_path, "@tool\ndef nothing():\n    pass\n")
-    with pytest.raises(ContractBroken, match="idempotent"):
+    with pytest.raises(ContractBroken, match="description"):
         async with serving(path):
             pass
 

@@ -5,15 +5,33 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
-from pactgate import Call, Retryable, ToolError, tool
+from pactgate import Call, NotAnswered, Retryable, ToolError, prompt, resource, tool
 from pactgate.core.contract import Contract, DeclaredCode, Effect
 from pactgate.tools import MARK, Declaration, DeclarationError
 
 GOOD: dict[str, Any] = {"category": "query", "idempotent": True, "effects": []}
+
+
+class Told:
+    """A host that remembers what a call told it."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def progress(self, *words: Any) -> None:
+        self.told.append(words)
+
+    def log(self, *words: Any) -> None:
+        self.told.append(words)
+
+    def ask(self, question: str, kind: Any) -> Future[Any]:
+        raise AssertionError(question)
 
 
 def declared(function: Callable[..., Any] | None = None, **words: Any) -> Declaration:
@@ -66,17 +84,54 @@ def test_a_declaration_becomes_a_contract() -> None:
 
 
 @pytest.mark.requirement("S2/MCP-004")
-def test_a_tool_that_says_nothing_of_itself_is_refused_with_everything_that_is_missing() -> None:
+def test_a_tool_that_says_nothing_of_itself_counts_as_one_that_may_do_anything_and_be_done_once() -> None:
+    @tool
+    def bare() -> None:
+        """Something."""
+
+    contract = getattr(bare, MARK).contract
+    assert (contract.category, contract.idempotent, contract.effects) == ("mutation", False, tuple(Effect))
+    assert contract.assumed == ("category", "idempotent", "effects")
+    query = declared(category="query", effects=UNSET).contract
+    assert query is not None
+    assert query.effects == (Effect.READ, Effect.NETWORK, Effect.PROCESS)
+    assert query.assumed == ("effects",)
+
+
+def test_everything_that_is_wrong_with_a_tool_is_said_at_once_where_it_is_imported() -> None:
     with pytest.raises(DeclarationError) as refused:
 
-        @tool
+        @tool(category="read", effects=["nothing"])
         def Odd() -> None:  # noqa: N802
             pass
 
     said = str(refused.value)
     assert __file__ in said
-    for word in ("'Odd'", "category", "idempotent", "effects", "docstring"):
+    for word in ("'Odd'", "no category", "no effect", "docstring"):
         assert word in said
+
+
+@pytest.mark.parametrize(("uri", "is_good"), [("notes://all", True), ("notes://{number}", True), ("notes", False)])
+def test_a_resource_has_a_uri_and_only_reads(uri: str, is_good: bool) -> None:
+    def notes() -> str:
+        """Notes."""
+        return ""
+
+    if is_good:
+        found = getattr(resource(uri)(notes), MARK)
+        assert (found.kind, found.uri, found.contract.effects) == ("resource", uri, (Effect.READ, Effect.NETWORK))
+    else:
+        with pytest.raises(DeclarationError, match="is no URI"):
+            resource(uri)(notes)
+
+
+def test_a_prompt_needs_no_words() -> None:
+    @prompt
+    def review() -> str:
+        """Review."""
+        return ""
+
+    assert getattr(review, MARK).kind == "prompt"
 
 
 @pytest.mark.requirement("S2/MCP-004")
@@ -137,12 +192,20 @@ def test_a_call_made_by_hand_tells_nobody_and_waits_for_nobody() -> None:
 
 
 async def test_progress_may_be_awaited() -> None:
-    told: list[Any] = []
-    call = Call(lambda *words: told.append(words))
+    host = Told()
+    call = Call(host)
     await call.progress(1)
+    call.log("half")
     call.cancel()
     call.progress(2)
-    assert told == [(1, None, None)]
+    call.log("never")
+    assert host.told == [(1, None, None), ("info", "half")]
+
+
+def test_a_call_made_by_hand_can_ask_nobody() -> None:
+    with pytest.raises(NotAnswered) as told:
+        Call().ask("How many?", int)
+    assert told.value.reason == "unavailable"
 
 
 def test_an_error_carries_its_code_and_its_own_details() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pactgate.config.load import load
-from tests.cli.program import PROGRAM, WAIT_S, Served, environment
+from tests.cli.program import PROGRAM, WAIT_S, Served, environment, run
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "writing-tools.md").read_text(encoding="utf-8")
@@ -46,7 +47,17 @@ def test_the_file_of_the_page_is_the_example() -> None:
 
 
 def test_the_liar_of_the_page_is_that_of_the_demo() -> None:
-    assert blocks("python")[1] in POCKET.read_text(encoding="utf-8")
+    assert blocks("python")[2] in POCKET.read_text(encoding="utf-8")
+
+
+def test_the_resources_and_the_prompt_of_the_page_are_served_beside_its_tools(tmp_path: Path) -> None:
+    file = tmp_path / "notes.py"
+    file.write_text(EXAMPLE.read_text(encoding="utf-8") + blocks("python")[1], encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("Buy milk\n", encoding="utf-8")
+    server = ["--", *PROGRAM, "serve", "--stdio", "notes.py"]
+    assert run(tmp_path, "read", "notes://all", *server).stdout == "Buy milk\n"
+    assert json.loads(run(tmp_path, "read", "notes://1", *server).stdout) == {"number": 1, "text": "Buy milk"}
+    assert "Summarise my notes on milk." in run(tmp_path, "prompt", "summarise", "topic=milk", *server).stdout
 
 
 def test_every_command_prints_what_the_page_shows(gateway: Served) -> None:
@@ -81,7 +92,7 @@ def test_every_configuration_of_the_page_loads(block: str, tmp_path: Path) -> No
 
 def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
     shutil.copy(EXAMPLE, tmp_path)
-    (tmp_path / "test_notes.py").write_text(blocks("python")[2], encoding="utf-8")
+    (tmp_path / "test_notes.py").write_text(blocks("python")[3], encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_notes.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
     assert "2 passed" in done.stdout, done.stdout + done.stderr

@@ -8,13 +8,27 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["Call", "Gateway", "Retryable", "ToolError", "__version__", "check_capture", "tool"]
+__all__ = [
+    "Call",
+    "Gateway",
+    "Image",
+    "Message",
+    "NotAnswered",
+    "Retryable",
+    "ToolError",
+    "__version__",
+    "check_capture",
+    "prompt",
+    "resource",
+    "tool",
+]
 __version__ = "0.1.0"
 
 _LAZY = {
     "Gateway": "pactgate.app",
     "check_capture": "pactgate.conformance.check",
-    **dict.fromkeys(("Call", "Retryable", "ToolError", "tool"), "pactgate.tools"),
+    **dict.fromkeys(("Retryable", "ToolError", "prompt", "resource", "tool"), "pactgate.tools"),
+    **dict.fromkeys(("Call", "Image", "Message", "NotAnswered"), "pactgate.tool_values"),
 }
 
 

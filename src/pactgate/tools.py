@@ -1,20 +1,20 @@
 """For people who write tools under the contract: `from pactgate import tool`, a function, a file.
 
-`@tool` says what a function promises (category, idempotency, effects, error codes) and leaves the function what it is. A declaration that
-is incomplete or contradicts itself is refused with everything that is wrong with it: at once where the file is imported, and with the
-problems of the whole file where a runner loads it. Must not: import the gateway, or anything that takes time. Enforces the declarations
-of S2/MCP-002, S2/MCP-003 and S2/MCP-004.
+`@tool` says what a function promises (category, idempotency, effects, error codes) and leaves the function what it is. What it does not say
+is taken for the worst: a tool that changes things, can't be repeated, and may have any effect. A declaration that contradicts itself is
+refused with everything that is wrong with it: at once where the file is imported, and with the problems of the whole file where a runner
+loads it. `@resource` and `@prompt` serve functions that only read. Must not: import the gateway, or anything that takes time. Enforces the
+declarations of S2/MCP-002, S2/MCP-003 and S2/MCP-004.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-import threading
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import ContextVar
 from difflib import get_close_matches
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, Literal, TypeVar, overload
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -36,6 +36,9 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _CODE: Final = re.compile(CODE_PATTERN)
 _STANDARD: Final = frozenset(code.value for code in ErrorCode)
 _CHANGES: Final = frozenset({Effect.WRITE, Effect.STATE})
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
+_READS: Final = Contract("query", True, (Effect.READ, Effect.NETWORK))
+"""What a resource or a prompt may do."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,44 +59,11 @@ class Retryable(str):
     __slots__ = ()
 
 
-class _Told:
-    """What `progress` returns: may be awaited, need not be."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        yield
-
-
-class Call:
-    """The call a tool is answering. Ask for it with a parameter `call: Call`; callers don't see it.
-
-    One made without arguments tells nobody anything and is never cancelled: for tests that call the function itself.
-    """
-
-    def __init__(self, tell: Callable[[float, float | None, str | None], None] | None = None) -> None:
-        self._tell = tell
-        self._cancelled = threading.Event()
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether nobody waits for the answer any more. An `async` tool is cancelled by itself; others should look now and then."""
-        return self._cancelled.is_set()
-
-    def progress(self, done: float, total: float | None = None, message: str | None = None) -> _Told:
-        """Say how far it is, to a caller that asked to be told. In an `async` tool `await` it to let others run."""
-        if self._tell is not None and not self.is_cancelled:
-            self._tell(done, total, message)
-        return _Told()
-
-    def wait(self, seconds: float) -> bool:
-        """Let time pass in a tool that is not `async`; True as soon as the call was cancelled."""
-        return self._cancelled.wait(seconds)
-
-    def cancel(self) -> None:
-        self._cancelled.set()
+Kind = Literal["tool", "resource", "prompt"]
 
 
 class Declaration(Struct, frozen=True):
-    """A function and what was said of it. `contract` is None where `problems` says why."""
+    """A function and what was said of it. `contract` is None where `problems` says why; `uri` and `mime_type` are of a resource."""
 
     function: Callable[..., Any]
     name: str
@@ -103,6 +73,9 @@ class Declaration(Struct, frozen=True):
     problems: tuple[str, ...]
     file: str
     line: int
+    kind: Kind = "tool"
+    uri: str = ""
+    mime_type: str | None = None
 
 
 class DeclarationError(TypeError):
@@ -118,9 +91,9 @@ def tool(function: F, /) -> F: ...
 @overload
 def tool(
     *,
-    category: str,
-    idempotent: bool,
-    effects: Iterable[str],
+    category: str = ...,
+    idempotent: bool = ...,
+    effects: Iterable[str] = ...,
     errors: Mapping[str, str] | None = None,
     cache_ttl_ms: int | None = None,
     name: str | None = None,
@@ -142,32 +115,104 @@ def tool(
 ) -> F | Callable[[F], F]:
     """Serve a function as a tool under the contract.
 
-    category: `query` and `scan` only look, `mutation` changes something, `execution` runs something.
-    idempotent: whether calling it again with the same arguments leaves things as they were after the first call.
+    category: `query` and `scan` only look, `mutation` changes something, `execution` runs something. Default: mutation.
+    idempotent: whether calling it again with the same arguments leaves things as they were after the first call. Default: no.
     effects: all it does beside answering: `filesystem.read`, `filesystem.write`, `network`, `process`, `state`; an empty list for nothing.
+    Default: anything its category allows; `pactgate check FILE` proposes a declaration from what calls were seen to do.
     errors: the codes it fails with beside the standard ones, each with a description; `Retryable("...")` where a retry may help.
     cache_ttl_ms: how long a result may be given again to the same caller for the same arguments.
     name, title, description: instead of the function's name, none, and the first part of its docstring.
     """
 
     def declare(wrapped: F) -> F:
-        code = inspect.unwrap(wrapped).__code__
         words = _Words(category, idempotent, effects, errors, cache_ttl_ms)
-        called = name if name is not None else wrapped.__name__
-        about = description if description is not None else summary(wrapped)
-        problems = (*_text_problems(called, about), *words.problems())
-        contract = words.contract() if not words.problems() else None
-        declared = Declaration(wrapped, called, title, about, contract, problems, code.co_filename, code.co_firstlineno)
-        gathering = collected.get()
-        if gathering is not None:
-            gathering.append(declared)
-        elif problems:
-            where = f"{code.co_filename}:{code.co_firstlineno}"
-            raise DeclarationError(f"{where}: the tool {called!r} can't be served: {' '.join(problems)}")
-        setattr(wrapped, MARK, declared)
-        return wrapped
+        found = words.problems()
+        contract = None if found else words.contract()
+        return _declared(wrapped, "tool", name, title, description, contract, found)
 
     return declare if function is None else declare(function)
+
+
+def resource(
+    uri: str,
+    /,
+    *,
+    mime_type: str | None = None,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+) -> Callable[[F], F]:
+    """Serve what a function returns as a resource: text, bytes, an Image, or a value that becomes JSON.
+
+    uri: its address, as `notes://all`. `{word}` in it makes it a template, and is the parameter of this name.
+    """
+
+    def declare(wrapped: F) -> F:
+        found = [] if _URI.fullmatch(uri) else [f"{uri!r} is no URI: write it as notes://all or notes://{{number}}."]
+        return _declared(wrapped, "resource", name, title, description, _READS, found, uri=uri, mime_type=mime_type)
+
+    return declare
+
+
+@overload
+def prompt(function: F, /) -> F: ...
+@overload
+def prompt(
+    *, name: str | None = None, title: str | None = None, description: str | None = None
+) -> Callable[[F], F]: ...
+def prompt(
+    function: F | None = None,
+    /,
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+) -> F | Callable[[F], F]:
+    """Serve a function as a prompt. It returns the text of the user's message, or a list of `Message`."""
+
+    def declare(wrapped: F) -> F:
+        return _declared(wrapped, "prompt", name, title, description, _READS, [])
+
+    return declare if function is None else declare(function)
+
+
+def _declared(
+    wrapped: F,
+    kind: Kind,
+    name: str | None,
+    title: str | None,
+    description: str | None,
+    contract: Contract | None,
+    found: list[str],
+    *,
+    uri: str = "",
+    mime_type: str | None = None,
+) -> F:
+    """Note the declaration for the runner that loads the file; raise its problems where nobody does."""
+    code = inspect.unwrap(wrapped).__code__
+    called = name if name is not None else wrapped.__name__
+    about = description if description is not None else summary(wrapped)
+    declared = Declaration(
+        function=wrapped,
+        name=called,
+        title=title,
+        description=about,
+        contract=contract,
+        problems=(*_text_problems(called, about), *found),
+        file=code.co_filename,
+        line=code.co_firstlineno,
+        kind=kind,
+        uri=uri,
+        mime_type=mime_type,
+    )
+    gathering = collected.get()
+    if gathering is not None:
+        gathering.append(declared)
+    elif declared.problems:
+        where = f"{declared.file}:{declared.line}"
+        raise DeclarationError(f"{where}: the {kind} {called!r} can't be served: {' '.join(declared.problems)}")
+    setattr(wrapped, MARK, declared)
+    return wrapped
 
 
 def summary(function: Callable[..., Any]) -> str:
@@ -182,8 +227,12 @@ class _Words:
     """What was given to `@tool`, whatever it was."""
 
     def __init__(self, category: Any, idempotent: Any, effects: Any, errors: Any, cache_ttl_ms: Any) -> None:
-        self._category = category
-        self._idempotent = idempotent
+        given = {"category": category, "idempotent": idempotent, "effects": effects}
+        self._assumed: Any = tuple(word for word, value in given.items() if value is UNSET)
+        self._category: Any = "mutation" if category is UNSET else category
+        self._idempotent = False if idempotent is UNSET else idempotent
+        if effects is UNSET:
+            effects = [one for one in Effect if one not in _CHANGES or self._category not in READ_ONLY_CATEGORIES]
         is_list = isinstance(effects, Collection) and not isinstance(effects, str)
         self._effects = tuple(map(str, effects)) if is_list else effects
         self._errors = {} if errors is None else errors
@@ -199,20 +248,17 @@ class _Words:
                 for code, text in self._errors.items()
             ),
             UNSET if self._cache_ttl_ms is None else self._cache_ttl_ms,
+            assumed=self._assumed,
         )
 
     def problems(self) -> list[str]:
-        found = [*self._missing(), *self._effect_problems(), *self._error_problems()]
+        found = [*self._word_problems(), *self._effect_problems(), *self._error_problems()]
         return found + ([] if found else [*self._contradictions()])
 
-    def _missing(self) -> Iterable[str]:
-        if self._category is UNSET:
-            yield f"It needs a category: {', '.join(CATEGORIES)}."
-        elif self._category not in CATEGORIES:
+    def _word_problems(self) -> Iterable[str]:
+        if self._category not in CATEGORIES:
             yield f"{self._category!r} is no category: {', '.join(CATEGORIES)}."
-        if self._idempotent is UNSET:
-            yield "It must say whether it is idempotent: True or False."
-        elif not isinstance(self._idempotent, bool):
+        if not isinstance(self._idempotent, bool):
             yield "idempotent is True or False."
         ttl = self._cache_ttl_ms
         if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, int) or ttl < 1):
@@ -220,9 +266,7 @@ class _Words:
 
     def _effect_problems(self) -> Iterable[str]:
         known = [effect.value for effect in Effect]
-        if self._effects is UNSET:
-            yield f"It must declare its effects: a list of {', '.join(known)}; an empty list where it has none."
-        elif not isinstance(self._effects, tuple):
+        if not isinstance(self._effects, tuple):
             yield f"effects is a list of {', '.join(known)}."
         else:
             for word in self._effects:

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pactgate.catalog import definition_pins
-from pactgate.catalog.definition_pins import DefinitionGuard, Pinning, compare, lists_of, name_of
+from pactgate.catalog.definition_pins import DefinitionGuard, Pinning, compare, identity_of, lists_of, name_of
 from pactgate.catalog.discovery import DiscoveredEntry, DiscoveredLists
 from pactgate.config.definition_lock import LISTS, LockedServer, locked
+from pactgate.config.load import load
 from pactgate.config.sections.lock import LockMode, LockSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import DefinitionsDiffered
@@ -126,6 +128,7 @@ def calls(file: Path) -> list[str]:
     return log.read_text().split() if log.exists() else []
 
 
+A, B = "https://a.example", "https://b.example"
 CHANGES: dict[str, dict[str, Any]] = {
     "description": {"description": "Refunds an order, and tells everybody."},
     "no description": {"description": None},
@@ -288,3 +291,41 @@ def test_an_unchanged_list_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> 
         guard.admit(config, identity, found)
         guard.admit(config, identity, found)
     assert read == [b'{"name":"a"}']
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"command": "npx", "args": ["-y", "crm@1"]}, {"command": "npx", "args": ["-y", "crm@2"]}),
+        ({"url": "https://crm.example/mcp"}, {"url": "https://crm.example.net/mcp"}),
+        ({"url": "https://crm.example/mcp", "auth": {"type": "oauth", "issuer": A}}, {"type": "oauth", "issuer": B}),
+        ({"tools": "crm.py"}, {"python": ".venv/bin/python"}),
+    ],
+)
+def test_another_command_address_issuer_or_interpreter_is_another_server(
+    before: dict[str, Any], after: dict[str, Any], tmp_path: Path
+) -> None:
+    """As the configuration has them: what variables stand for is not in the lock file."""
+
+    def identity(entry: dict[str, Any]) -> tuple[str, ...]:
+        path = tmp_path / "pactgate.json"
+        path.write_text(json.dumps({"mcpServers": {"crm": entry}}))
+        path.chmod(0o600)
+        return load(path, environ={}, overrides={}).servers["crm"].identity
+
+    changed_entry = {**before, "auth": after} if "issuer" in after else {**before, **after}
+    old, new = identity(before), identity(changed_entry)
+    found = compare("crm", LockedServer(identity=old).pins(), LockedServer(identity=new).pins())
+    assert [(one.entries, one.change) for one in found] == [("server", "changed")]
+
+
+def test_a_server_that_moves_to_another_authorization_server_is_another_server() -> None:
+    """Also where nobody wrote an issuer into the configuration: the gateway knows where it is signed in."""
+    config = ServerConfig(id="crm", url="https://crm.example/mcp")
+    said = Identity(Era.LEGACY, "2025-11-25", {"name": "crm"}, {})
+    old, new, none = (identity_of(config, replace(said, issuer=issuer)) for issuer in (A, B, None))
+    assert none == config.identity
+    found = compare("crm", LockedServer(identity=old).pins(), LockedServer(identity=new).pins())
+    assert [(one.entries, one.change) for one in found] == [("server", "changed")]
+    written = replace(config, written=("https://crm.example/mcp", A))
+    assert identity_of(written, replace(said, issuer=A)) == written.identity

@@ -238,3 +238,11 @@ def test_variables_folder_and_headers_are_written_as_given(tmp_path: Path) -> No
     assert settings(tmp_path)["far"]["headers"] == {"Authorization": "Bearer ${CRM}"}
     for wrong in (("--url", "https://x.example", "--env", "A=b"), (*header, "--", "npx"), ("--env", "A", "--", "npx")):
         assert run(tmp_path, "add", "no", *wrong).returncode == 2
+
+
+def test_a_file_of_python_tools_is_added_relative_to_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text("")
+    assert run(tmp_path, "add", "notes", "--tools", "notes.py", "--env", "NOTES=1").returncode == 0
+    written = json.loads((tmp_path / "pactgate.json").read_text())
+    assert written == {"mcpServers": {"notes": {"tools": "notes.py", "env": {"NOTES": "1"}}}}
+    assert run(tmp_path, "add", "more", "--tools", "absent.py").returncode == 2

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.program import run, run_on_terminal, run_program
+from tests.cli.program import Served, demo, run, run_on_terminal, run_program, write_config
 from tests.config.clients.client_files import WRITABLE, opened
 
 FILES = Path(__file__).parents[1] / "config" / "clients" / "files"
@@ -240,3 +242,125 @@ def test_the_plan_fits_a_terminal_of_80_columns(home: Path, project: Path) -> No
     code, shown = run_on_terminal(project, "import", "--dry-run", HOME=str(home))
     assert code == 0
     assert b"filesystem" in shown
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[Served]:
+    """A gateway that wants a token, and has no keys yet."""
+    write_config(tmp_path, {"almanac": demo("almanac")}, auth={"tokens": {"ops": {"token": "a-token-of-sixteen"}}})
+    with Served(tmp_path) as gateway:
+        gateway.wait_for("ok +almanac")
+        yield gateway
+
+
+def key_names(gateway: Served) -> list[str]:
+    return [row["name"] for row in json.loads(gateway.run("keys", "list", "--json").stdout)["keys"]]
+
+
+def test_a_client_gets_a_key_of_its_own_that_works_at_once_and_ends_with_its_entry(guarded: Served) -> None:
+    done = guarded.run("connect", "cursor")
+    assert done.returncode == 0, done.stderr
+    assert "listed 3 tools, read its status" in done.stdout
+    key = re.search(r"^export PACTGATE_CURSOR_KEY=(pg_\w+)$", done.stdout, re.MULTILINE)
+    assert key is not None
+    text = (guarded.folder / CURSOR).read_text()
+    assert "Bearer ${env:PACTGATE_CURSOR_KEY}" in text
+    assert key[1] not in text
+    assert key_names(guarded) == ["cursor"]
+    again = guarded.run("connect", "cursor")
+    assert "already" in again.stdout
+    assert "export" not in again.stdout
+    assert key_names(guarded) == ["cursor"]
+    assert "its key is revoked" in guarded.run("disconnect", "cursor").stdout
+    assert key_names(guarded) == []
+
+
+def test_a_key_is_in_the_file_only_of_a_client_that_can_have_it_nowhere_else(guarded: Served) -> None:
+    done = guarded.run("connect", "kimi")
+    assert done.returncode == 0, done.stderr
+    file = guarded.folder / ".kimi/mcp.json"
+    key = json.loads(file.read_text())["mcpServers"]["pactgate"]["headers"]["Authorization"].removeprefix("Bearer ")
+    assert key.startswith("pg_")
+    assert key not in done.stdout + done.stderr
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    before = file.read_bytes()
+    assert "already" in guarded.run("connect", "kimi").stdout
+    assert file.read_bytes() == before
+    guarded.run("disconnect", "kimi")
+    assert (file.exists(), key_names(guarded)) == (False, [])
+
+
+def test_a_file_that_everybody_could_read_is_the_users_alone_while_it_has_a_key(guarded: Served) -> None:
+    file = guarded.folder / ".kimi/mcp.json"
+    file.parent.mkdir()
+    file.write_text('{"mcpServers": {}}')
+    file.chmod(0o644)
+    guarded.run("connect", "kimi")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    guarded.run("disconnect", "kimi")
+    assert (stat.S_IMODE(file.stat().st_mode), file.read_text()) == (0o644, '{"mcpServers": {}}')
+    refused = guarded.run("connect", "zed", "--project")
+    assert (refused.returncode, "the file of a project is shared" in refused.stderr) == (2, True)
+    assert key_names(guarded) == []
+
+
+def test_an_editor_that_keeps_secrets_asks_for_its_key(guarded: Served) -> None:
+    done = guarded.run("connect", "vscode", "--json")
+    facts = json.loads(done.stdout)
+    assert facts["check"]["ok"]
+    assert facts["key"].startswith("pg_")
+    text = (guarded.folder / ".config/Code/User/mcp.json").read_text()
+    assert "${input:pactgate-token}" in text
+    assert facts["key"] not in text
+
+
+def test_printing_an_entry_makes_no_key(guarded: Served) -> None:
+    assert "Bearer KEY" in guarded.run("connect", "kimi", "--print").stdout
+    assert key_names(guarded) == []
+
+
+GITHUB_TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+LINEAR_TOKEN = "lin_api_ABCDEFGHIJ0123456789"
+SAME_SERVERS = {
+    ".config/Claude/claude_desktop_config.json": """{"mcpServers": {
+        "GitHub": {"command": "npx", "args": ["-y", "@x/github@1.2.3"], "env": {"GITHUB_TOKEN": "%(github)s"}},
+        "files": {"command": "npx", "args": ["-y", "@x/files@2.0.0", "/data"]}}}""",
+    ".cursor/mcp.json": """{ // comments too
+        "mcpServers": {
+        "github": {"command": "npx", "args": ["-y", "@x/github@1.2.3"], "env": {"GITHUB_TOKEN": "%(github)s"}},
+        "linear": {"url": "https://mcp.linear.app/mcp", "headers": {"Authorization": "Bearer %(linear)s"}}}}""",
+    ".codex/config.toml": """
+        [mcp_servers.github]
+        command = "npx"
+        args = ["-y", "@x/github@1.2.3"]
+        env = { GITHUB_TOKEN = "%(github)s" }
+        [mcp_servers.linear]
+        url = "https://mcp.linear.app/mcp"
+        http_headers = { Authorization = "Bearer %(linear)s" }""",
+    ".config/goose/config.yaml": """
+extensions:
+  github: {type: stdio, enabled: true, timeout: 300, cmd: npx, args: [-y, "@x/github@1.2.3"], envs: {GITHUB_TOKEN: %(github)s}}
+  linear: {type: streamable_http, enabled: true, uri: "https://mcp.linear.app/mcp", headers: {Authorization: Bearer %(linear)s}}""",
+    ".config/opencode/opencode.json": """{"mcp": {
+        "files": {"type": "local", "command": ["npx", "-y", "@x/files@2.0.0", "/data"], "enabled": true},
+        "linear": {"type": "remote", "url": "https://mcp.linear.app/mcp", "headers": {"Authorization": "Bearer %(linear)s"}}}}""",
+}
+
+
+def test_the_same_servers_of_five_clients_become_one_entry_each_without_a_secret(tmp_path: Path, project: Path) -> None:
+    for place, text in SAME_SERVERS.items():
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(text % {"github": GITHUB_TOKEN, "linear": LINEAR_TOKEN})
+    done = run(project, "import", "--yes", HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    text = (project / "pactgate.json").read_text()
+    written = json.loads(text)
+    assert set(written["mcpServers"]) == {"github", "files", "linear"}
+    assert written["mcpServers"]["github"]["env"] == {"GITHUB_TOKEN": "${GITHUB_TOKEN}"}
+    assert "Claude Desktop, Cursor, Codex, Goose" in done.stdout
+    again, checked = (run(project, *words, HOME=str(tmp_path)) for words in (["import", "--json"], ["check", "--json"]))
+    assert (checked.returncode, json.loads(again.stdout)["written"]) == (0, False)
+    shown = [text, done.stdout, done.stderr, again.stdout, checked.stdout, checked.stderr]
+    for secret in (GITHUB_TOKEN, LINEAR_TOKEN):
+        assert secret in (project / "pactgate.env").read_text()
+        assert [part for part in shown if secret in part] == []

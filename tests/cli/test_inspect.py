@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pactgate.cli.inspect import arguments_of
 from tests.cli.program import Served, demo, evil, scripted, write_config
 from tests.support.eventually import eventually_blocking
 
@@ -98,6 +99,29 @@ def test_tools_can_be_searched_by_name(gateway: Served) -> None:
     ]
     missing = gateway.run("tools", "no-such-tool")
     assert (missing.returncode, "`pactgate tools` lists all" in missing.stderr) == (1, True)
+
+
+def test_one_tool_is_shown_with_its_arguments_its_limits_and_who_set_them(gateway: Served) -> None:
+    shown = gateway.run("tools", "almanac.convert_units").stdout
+    assert "  argument     value: number. How many of the first unit." in shown
+    assert "  category     query, the server says readOnlyHint" in shown
+    assert "  timeout      60000 ms, requestTimeoutMs of the server" in shown
+    assert "  rate limit   200/min, burst 50" in shown
+
+
+@pytest.mark.parametrize(
+    ("schema", "shown"),
+    [
+        ({"properties": {"a": {"type": ["integer", "null"], "default": 3}}}, ["[a: integer | null = 3]"]),
+        ({"properties": {"a": {"$ref": "#/$defs/S"}}, "$defs": {"S": {"enum": ["x", 1]}}}, ['[a: "x" | 1]']),
+        ({"properties": {"a": {"anyOf": [{"type": "string"}, {}]}}, "required": ["a"]}, ["a: string | any"]),
+        ({"properties": {"a": True, "b": {"description": 3}}, "required": 7}, ["[a: any]", "[b: any]"]),
+        ({"properties": []}, []),
+        (None, []),
+    ],
+)
+def test_arguments_of_any_schema_are_shown(schema: object, shown: list[str]) -> None:
+    assert list(arguments_of(schema)) == shown
 
 
 def test_status_sums_it_up(gateway: Served) -> None:

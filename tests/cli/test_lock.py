@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.catalog.test_definition_pins import REFUND, SERVER, STATE, changed, write
-from tests.cli.program import run
+from tests.cli.program import run, run_on_terminal
+from tests.conformance.formats.test_as_sarif import SHAPE
 
 
 @pytest.fixture
@@ -20,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "pactgate.json").write_text(json.dumps({"mcpServers": {"crm": crm}}))
     done = run(tmp_path, "lock")
     assert done.returncode == 0, done.stderr
-    assert "1 servers, 3 tools, 1 prompts, 1 resources, 1 templates." in done.stdout
+    assert "1 server, 3 tools, 1 prompt, 1 resource, 1 template." in done.stdout
     return tmp_path
 
 
@@ -40,6 +43,7 @@ def test_a_change_fails_the_check_in_every_format_and_is_shown(folder: Path) -> 
     (finding,) = json.loads(as_json.stdout)["findings"]
     assert (finding["name"], finding["change"]) == ("refund", "changed")
     report: Any = json.loads(sarif.stdout)
+    assert list(Draft202012Validator(SHAPE).iter_errors(report)) == []
     (result,) = report["runs"][0]["results"]
     rules = report["runs"][0]["tool"]["driver"]["rules"]
     assert (report["version"], result["level"]) == ("2.1.0", "error")
@@ -76,3 +80,13 @@ def test_wrong_invocations_say_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "pactgate.json").write_text('{"mcpServers": {}}')
     assert "There is no server 'crm'" in run(tmp_path, "lock", "diff", "crm").stderr
     assert "`pactgate lock` writes one" in run(tmp_path, "lock", "--check").stderr
+
+
+def test_a_difference_fits_a_terminal_and_nothing_but_its_colours_reaches_it(folder: Path) -> None:
+    write(folder / "state.json", changed(description=f"Refunds\x1b[2J {'every order ' * 20}", title="\x1b]0;x\x07"))
+    code, shown = run_on_terminal(folder, "lock", "diff")
+    assert code == 1
+    lines = re.sub(r"\x1b\[\d*m", "", shown.decode()).splitlines()
+    assert any(line.strip().startswith("description: ") for line in lines)
+    assert "\x1b" not in "".join(lines)
+    assert max(map(len, lines)) <= 80

@@ -14,7 +14,8 @@ from tests.cli.program import Served, environment, run, run_program, write_confi
 from tests.runner.driving import write_tools
 
 KIT = '@tool(**query)\ndef double(number: int) -> int:\n    "Doubles."\n    return 2 * number\n'
-BAD = '@tool\ndef one() -> None:\n    "x"\n@tool(**query)\ndef two(a):\n    "x"\n'
+FIRST = '@tool(category="x", idempotent=2, effects=["y"])'
+BAD = FIRST + '\ndef one() -> None:\n    "x"\n@tool(**query)\ndef two(a):\n    "x"\n'
 
 
 def test_a_good_file_is_summed_up(tmp_path: Path) -> None:
@@ -29,7 +30,7 @@ def test_every_problem_of_a_bad_file_is_named_with_its_line(tmp_path: Path) -> N
     path = write_tools(tmp_path, BAD)
     done = run(tmp_path, "check", "kit.py")
     assert (done.returncode, done.stdout) == (1, "")
-    line = path.read_text().splitlines().index("@tool") + 1
+    line = path.read_text().splitlines().index(FIRST) + 1
     assert done.stderr.count(f"kit.py:{line}: one: ") == 3
     assert f"kit.py:{line + 3}: two: " in done.stderr
     assert json.loads(run(tmp_path, "check", "kit.py", "--json").stdout)["ok"] is False
@@ -91,3 +92,37 @@ def test_the_doctor_looks_at_the_file(tmp_path: Path) -> None:
     write_config(tmp_path, {"kit": {"tools": "absent.py"}})
     done = run_program(tmp_path, "doctor")
     assert "absent.py does not exist" in done.stdout
+
+
+BARE = """
+from pathlib import Path
+
+@tool
+def peek() -> str:
+    "Reads."
+    return Path("/proc/sys/kernel/ostype").read_text().strip()
+@tool
+def note(text: str) -> None:
+    "Writes."
+    Path("notes.txt").write_text(text)
+@tool(category="query")
+def never() -> None:
+    "Is not called."
+"""
+
+
+def test_check_proposes_what_a_bare_tool_was_seen_to_do(tmp_path: Path) -> None:
+    write_tools(tmp_path, BARE)
+    with Served(tmp_path, "kit.py") as gateway:
+        gateway.wait_for("ok +kit")
+        assert gateway.run("call", "peek").returncode == 0
+        assert gateway.run("call", "note", "text=x").returncode == 0
+        assert "observed: not declared" in gateway.run("tools", "--verbose").stdout
+        said = gateway.run("check", "kit.py").stdout
+        proposals = json.loads(gateway.run("check", "kit.py", "--json").stdout)["proposals"]
+    assert '  peek     @tool(category="query", idempotent=True, effects=["filesystem.read"])' in said
+    assert '  note     @tool(category="mutation", idempotent=False, effects=["filesystem.write"])' in said
+    assert "as it was seen to do in 1 call\n" in said
+    assert "Nothing is known of what these do: never." in said
+    assert "not declared" in said.splitlines()[2]
+    assert (proposals["peek"]["calls"], proposals["never"]) == (1, None)

@@ -504,11 +504,13 @@ def test_a_variable_that_is_not_set_takes_down_its_own_server_only(tmp_path: Pat
     assert [problem.path for problem in config.unresolved] == ["mcpServers.b.url", "mcpServers.b.headers.A"]
 
 
-def test_the_variables_of_a_disabled_server_are_not_needed(tmp_path: Path) -> None:
-    entry = {"command": "x", "env": {"A": "${MISSING}"}, "enabled": False}
+@pytest.mark.parametrize("off", [{"enabled": False}, {"disabled": True}])
+def test_the_variables_of_a_disabled_server_are_not_needed(tmp_path: Path, off: dict[str, bool]) -> None:
+    entry = {"command": "x", "env": {"A": "${MISSING}"}, **off}
     config = loaded(tmp_path, {"mcpServers": {"off": entry}})
     assert config.unresolved == ()
     assert config.servers["off"].unresolved is not None
+    assert not config.servers["off"].enabled
     assert loaded(tmp_path, {"mcpServers": {"off": entry}}, MISSING="here").servers["off"].env == {"A": "here"}
 
 

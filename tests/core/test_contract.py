@@ -17,6 +17,8 @@ def test_a_contract_on_the_wire_has_the_agreed_members_and_no_cache_time_unless_
         "idempotent": True,
         "effects": ["filesystem.read"],
         "errorCodes": [{"code": "NO_NOTE", "description": "There is none.", "retryable": True}],
+        "assumed": [],
+        "takesCall": False,
     }
     assert msgspec.to_builtins(Contract("scan", True, (), cache_ttl_ms=5))["cacheTtlMs"] == 5
 

@@ -6,19 +6,21 @@ import asyncio
 import os
 import socket
 import stat
+import struct
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.principal import Principal, PrincipalKind
 from pactgate.inbound.auth import Guard
-from pactgate.inbound.unix_socket import SocketFile, local_user
+from pactgate.inbound.unix_socket import SocketFile, local_user, peer_user
 from tests.support.facing import Served, credentials, modern, serving
 from tests.support.raw_http import WAIT_S, get
 
@@ -151,3 +153,15 @@ def test_a_folder_in_which_others_can_replace_the_file_is_refused(tmp_path: Path
     file.remove()
     with pytest.raises(GatewayFailure, match="no such file"):
         SocketFile(str(tmp_path / "none" / "s"), "0600")
+
+
+def test_the_user_of_a_peer_is_read_as_macos_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulated: `struct xucred`, a version, the user, the number of groups and sixteen of them."""
+
+    class Connection:
+        def getsockopt(self, level: int, option: int, size: int) -> bytes:
+            assert (level, option) == (0, 1)
+            return struct.pack("IIh2x16I", 0, 501, 1, *range(16))[:size]
+
+    monkeypatch.delattr(socket, "SO_PEERCRED")
+    assert peer_user(cast("socket.socket", Connection())) == 501

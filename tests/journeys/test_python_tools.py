@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pactgate.app import Gateway, build
 from pactgate.config.model import Config
@@ -20,8 +21,10 @@ from pactgate.config.server_settings import ServerConfig
 from pactgate.core import events
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.events import Event
-from tests.pipeline.conftest import Inside
-from tests.support.callers import caller
+from pactgate.core.values import Caller
+from pactgate.protocol.versions import Era
+from tests.pipeline.conftest import Inside, text_of
+from tests.support.callers import Heard, caller
 from tests.support.python_tools import DEEDS, KIT, kit
 from tests.upstreams.confinement import needs_kernel, world
 
@@ -246,7 +249,9 @@ async def test_a_file_that_changes_is_served_as_it_is_now(kit_opened: Any, tmp_p
 
 async def test_a_file_that_can_not_be_served_is_named_with_every_problem(tmp_path: Path) -> None:
     path = tmp_path / "bad.py"
-    path.write_text("from pactgate import tool\n@tool\ndef one():\n    pass\n@tool\ndef two():\n    pass\n")
+    path.write_text(
+        "from pactgate import tool\n@tool(idempotent=2)\ndef one():\n    pass\n@tool\ndef two():\n    pass\n"
+    )
     server = ServerConfig(id="bad", tools=str(path))
     async with Gateway.open(Config(servers={"bad": server})) as gateway:
         (row,) = (await gateway.discover()).server_results
@@ -297,3 +302,98 @@ async def test_a_secret_of_the_configuration_is_masked_in_what_a_tool_was_seen_t
             record = opened.record(await opened.invoke("lie", **where))
     assert record.violations[0].target == str(tmp_path / "***" / "new")
     assert secret not in repr(opened.heard(events.EffectsExceeded))
+
+
+ASKING = """
+from typing import Literal
+from pactgate import Call, Image, prompt, resource, tool
+
+@tool
+def order(call: Call) -> str:
+    "Orders."
+    call.log("asked", "warning")
+    return f"{call.ask('How many?', int)} for {call.caller.name}"
+
+@tool
+def draw() -> list[str | Image]:
+    "Draws."
+    return ["here", Image(b"PNG")]
+
+@resource("kit://{number}")
+def part(number: int) -> dict[str, int]:
+    "A part."
+    return {"number": number}
+
+@prompt
+def review(text: str) -> str:
+    "A review."
+    return f"Review {text}"
+"""
+ANSWER = {"action": "accept", "content": {"answer": 3}}
+
+
+class Person(Heard):
+    """A legacy client whose user answers at once."""
+
+    can_ask = True
+
+    async def ask(self, method: str, params: bytes) -> bytes:
+        self.notes.append((method, params))
+        return json.dumps(ANSWER).encode()
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> ServerConfig:
+    return replace(kit(tmp_path), tools=write(tmp_path / "asking.py", ASKING))
+
+
+def heard_by(who: Caller) -> list[tuple[str, bytes]]:
+    assert isinstance(who.channel, Heard)
+    return who.channel.notes
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text)
+    return str(path)
+
+
+async def test_a_tool_asks_the_user_of_a_modern_client_with_a_result(asking: ServerConfig) -> None:
+    who = caller(Era.MODERN, key="ann", capabilities={"elicitation": {}}, log_level="info")
+    async with opened_gateway(asking) as opened:
+        await opened.gateway.connections.settle()
+        first = json.loads((await opened.inside.call("kit__order", {}, who=who)).result or b"")
+        ((key, question),) = first["inputRequests"].items()
+        assert question["params"]["message"] == "How many?"
+        last = await opened.inside.call(
+            "kit__order", {}, who=who, requestState=first["requestState"], inputResponses={key: ANSWER}
+        )
+        assert text_of(last) == "3 for ann"
+        told = b'{"level":"warning","logger":"order","data":"asked"}'
+        assert heard_by(who) == [("notifications/message", told)]
+        stranger = caller(Era.MODERN, key="eve", capabilities={"elicitation": {}})
+        again = json.loads((await opened.inside.call("kit__order", {}, who=who)).result or b"")
+        refused = await opened.inside.call(
+            "kit__order", {}, who=stranger, requestState=again["requestState"], inputResponses={key: ANSWER}
+        )
+        assert refused.error is not None
+
+
+async def test_a_tool_asks_the_user_of_a_legacy_client_with_a_request(asking: ServerConfig) -> None:
+    who = replace(caller(key="bob", capabilities={"elicitation": {}}, session="s"), channel=Person())
+    async with opened_gateway(asking) as opened:
+        await opened.gateway.connections.settle()
+        assert text_of(await opened.inside.call("kit__order", {}, who=who)) == "3 for bob"
+        assert "elicitation/create" in [method for method, _ in heard_by(who)]
+        silent = await opened.inside.call("kit__order", {})
+        assert text_of(silent) == "This client can't ask its user."
+
+
+async def test_images_resources_and_prompts_of_a_file_reach_clients(asking: ServerConfig) -> None:
+    async with opened_gateway(asking) as opened:
+        await opened.gateway.connections.settle()
+        drawn = json.loads((await opened.inside.call("kit__draw", {})).result or b"")
+        assert drawn["content"][1] == {"type": "image", "data": "UE5H", "mimeType": "image/png"}
+        read = await opened.inside.ask("resources/read", params={"uri": "kit+kit://7"})
+        assert json.loads(json.loads(read.result or b"")["contents"][0]["text"]) == {"number": 7}
+        got = await opened.inside.ask("prompts/get", params={"name": "kit__review", "arguments": {"text": "x"}})
+        assert json.loads(got.result or b"")["messages"][0]["content"]["text"] == "Review x"

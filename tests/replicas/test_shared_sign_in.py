@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pactgate.app import credential_store
 from pactgate.config.load import load
+from pactgate.sign_ins import credential_store
 from pactgate.upstreams.oauth.stored_grants import StoredGrants
 from tests.journeys.test_sign_in import log_in, run
 from tests.replicas.cluster import Cluster

@@ -47,8 +47,8 @@ REQUIREMENTS = (
     ),
     Requirement(
         id="S2/MCP-004",
-        statement="Every tool written under the contract declares whether it is idempotent, and no error of one that "
-        "is not is retryable.",
+        statement="Every tool written under the contract declares whether it is idempotent, or counts as one that is not; "
+        "no error of one that is not is retryable.",
         source=f"{TITLE}, INV-MCP-004: Idempotency Declaration",
         enforced_by=(
             "pactgate.tools:tool",

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from pactgate.runner.calls import CallResult, CallRunner
 from pactgate.runner.signature import ServedTool, serve
-from pactgate.tools import MARK, Call, Retryable, ToolError, tool
+from pactgate.tool_values import Call
+from pactgate.tools import MARK, Retryable, ToolError, tool
 from tests.support.eventually import eventually
 
 

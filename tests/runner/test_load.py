@@ -44,13 +44,13 @@ def test_tools_keep_the_order_of_the_file_and_its_docstring_is_what_it_is_about(
 def test_every_problem_of_every_tool_is_said_at_once_with_its_line(tmp_path: Path) -> None:
     path = write_tools(
         tmp_path,
-        '@tool\ndef one() -> None:\n    "x"\n'
+        '@tool(category="x", idempotent=2, effects=["y"])\ndef one() -> None:\n    "x"\n'
         '@tool(**query)\ndef two(a):\n    "x"\n'
         '@tool(category="query", idempotent=False, effects=[], errors={"BUSY": Retryable("x")})\n'
         'def three() -> None:\n    "x"\n',
     )
     said = refused(path)
-    first = path.read_text().splitlines().index("@tool") + 1
+    first = path.read_text().splitlines().index('@tool(category="x", idempotent=2, effects=["y"])') + 1
     assert [line.partition(":")[0] for line in said] == [
         *[f"{first} one"] * 3,
         *[f"{first + 3} two"] * 2,

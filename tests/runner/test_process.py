@@ -7,11 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.runner.driving import Driven, write_tools
+from tests.runner.driving import WAIT_S, Driven, write_tools
 
 GOOD = '@tool(**query)\ndef one() -> int:\n    "One."\n    return 1\n'
 BETTER = GOOD + '@tool(**query)\ndef two() -> int:\n    "Two."\n    return 2\n'
-BAD = GOOD + "@tool\ndef three():\n    pass\n"
+MARKED = '@tool(category="x", idempotent=2)'
+BAD = GOOD + MARKED + "\ndef three():\n    pass\n"
 REPORT = "notifications/dev.pactgate/report"
 
 
@@ -45,7 +46,7 @@ def test_a_file_that_is_bad_from_the_start_says_so_in_its_list_until_it_is_good(
     path = write_tools(tmp_path, BAD)
     with Driven(path) as driven:
         refused = driven.ask("tools/list")["error"]["message"]
-        line = path.read_text().splitlines().index("@tool") + 1
+        line = path.read_text().splitlines().index(MARKED) + 1
         assert f"{path}:{line}: three: " in refused
         assert "category" in refused
         write_tools(tmp_path, GOOD)
@@ -86,3 +87,16 @@ def test_check_prints_what_a_file_offers_or_all_that_is_wrong_with_it(tmp_path: 
     assert (bad.returncode, bad.stdout) == (1, "")
     assert len(bad.stderr.splitlines()) >= 3
     assert "There is no such file." in check(tmp_path / "absent.py").stderr
+
+
+def test_a_file_that_asks_for_other_packages_is_left_to_a_new_interpreter(tmp_path: Path) -> None:
+    block = '# /// script\n# dependencies = ["{}"]\n# ///\n'
+    path = write_tools(tmp_path, GOOD)
+    text = path.read_text()
+    path.write_text(block.format("a") + text)
+    with Driven(path) as driven:
+        assert names(driven) == ["one"]
+        path.write_text(block.format("a") + text + BETTER.removeprefix(GOOD))
+        driven.hear("notifications/tools/list_changed")
+        path.write_text(block.format("b") + text)
+        assert driven.process.wait(WAIT_S) == 0

@@ -111,7 +111,7 @@ def test_what_tools_print_is_not_on_the_wire_and_they_find_nothing_to_read(kit: 
 
 def test_unknown_tools_and_methods_are_refused_by_name(kit: Driven) -> None:
     assert "wait_for_other" in kit.ask("tools/call", {"name": "nothing"})["error"]["message"]
-    assert kit.ask("prompts/list")["error"]["code"] == -32601
+    assert kit.ask("completion/complete")["error"]["code"] == -32601
     assert kit.ask("ping")["result"] == {}
     assert error(kit.call("count", to="many"))["code"] == "INVALID_INPUT"
 

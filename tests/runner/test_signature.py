@@ -14,7 +14,8 @@ from msgspec import Meta, Struct
 
 from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.runner.signature import ServedTool, serve
-from pactgate.tools import MARK, Call, tool
+from pactgate.tool_values import Call
+from pactgate.tools import MARK, tool
 
 
 class Colour(Enum):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pactgate.config.server_settings import ServerConfig
 from pactgate.state import known_lists
 from pactgate.state.known_lists import KnownLists
 
@@ -55,3 +56,12 @@ def test_without_a_home_or_a_disk_nothing_is_kept(tmp_path: Path) -> None:
         kept = KnownLists(environ, None)
         kept.write("crm", (), b"lists")
         assert kept.read("crm", ()) is None
+
+
+def test_lists_are_kept_of_what_takes_time_to_start_but_never_of_our_own_tools(tmp_path: Path) -> None:
+    kept, in_memory = store(tmp_path), store(tmp_path, None)
+    program, remote = ServerConfig(id="a", command="npx"), ServerConfig(id="b", url="https://b.example/mcp")
+    assert [kept.are_kept(one) for one in (program, remote)] == [True, True]
+    assert [in_memory.are_kept(one) for one in (program, remote)] == [False, False]
+    assert in_memory.are_kept(ServerConfig(id="a", command="npx", start="lazy"))
+    assert not kept.are_kept(ServerConfig(id="c", tools="/srv/c.py"))

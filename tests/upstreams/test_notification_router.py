@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
 from msgspec import Raw
 
+from pactgate.core.contract import REQUEST_KEY
 from pactgate.protocol import modern
 from pactgate.protocol.messages import Notification, encode_json
-from pactgate.upstreams.notification_router import NotificationRouter, member_id
+from pactgate.upstreams.notification_router import NotificationRouter, attributed, member_id
 
 
 def notice(method: str, **params: Any) -> Notification:
@@ -67,3 +69,11 @@ def test_an_id_that_is_none_names_nothing() -> None:
     assert member_id(notice("cancelled", requestId=[1]), "requestId") is None
     assert member_id(Notification("x", b"[]"), "requestId") is None
     assert member_id(Notification("x"), "requestId") is None
+
+
+def test_a_log_message_of_our_own_runner_names_its_request_and_loses_the_name() -> None:
+    said = notice("message", level="info", data="x", _meta={REQUEST_KEY: 7})
+    plain, request = attributed(said)
+    assert (json.loads(plain.params or b""), request) == ({"level": "info", "data": "x"}, 7)
+    for strange in ({}, {"_meta": 3}, {"_meta": {REQUEST_KEY: "7"}}):
+        assert attributed(notice("message", level="info", **strange))[1] is None

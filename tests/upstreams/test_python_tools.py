@@ -11,19 +11,15 @@ import pytest
 
 from pactgate.config.sections.effects import Effects
 from pactgate.config.server_settings import ServerConfig
-from pactgate.upstreams.python_tools import PACKAGE_FOLDER, python_tools, runner_arguments
+from pactgate.upstreams.python_tools import python_tools, runner_options
+from pactgate.upstreams.tool_interpreter import PACKAGE_FOLDER
 from tests.support.children import guarded
 from tests.support.python_tools import kit
 from tests.upstreams.test_dialer import dialed
 
 
-def test_what_the_runner_needs_is_where_it_is_looked_for() -> None:
-    assert Path(PACKAGE_FOLDER, "pactgate", "runner").is_dir()
-
-
-def test_the_runner_is_started_without_what_lies_about_on_its_path() -> None:
-    words = runner_arguments("/srv/kit.py", "refuse", 4096)
-    assert words[:3] == ("-P", "-m", "pactgate.runner")
+def test_the_runner_is_told_what_its_entry_says() -> None:
+    words = runner_options("/srv/kit.py", "refuse", 4096)
     assert words[-1] == "/srv/kit.py"
     assert words[words.index("--undeclared") + 1] == "refuse"
     assert words[words.index("--max-result-bytes") + 1] == "4096"

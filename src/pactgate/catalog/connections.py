@@ -95,6 +95,8 @@ class Connections:
         self._named: dict[str, tuple[DiscoveredLists, ServerCatalog]] = {}
         self._by_server: dict[str, ServerCatalog] = {}
         self._history: dict[str, DefinitionHistory] = {}
+        self._recalled: set[str] = set()
+        """The servers whose lists are still those of an earlier run."""
         self._known_lists = known_lists
         self._pinning = pinning
         self._guard = DefinitionGuard(pinning, emit, naming)
@@ -277,6 +279,7 @@ class Connections:
         self._named = {id_: named for id_, named in self._named.items() if id_ in kept or id_ in self._built_in}
         self._guard.keep(kept)
         self._history = {id_: history for id_, history in self._history.items() if id_ in self._everyone}
+        self._recalled &= self._everyone.keys()
         self._last = {id_: last for id_, last in self._last.items() if id_ in kept}
         for id_ in self._history.keys() - kept.keys() - self._built_in.keys():
             self._history[id_].restart()
@@ -439,7 +442,7 @@ class Connections:
         await supervisor.ready()
         if supervisor.lists.failure is not None:
             raise supervisor.lists.failure.shared(verdict=Verdict.DID_NOT_RUN)
-        if not supervisor.lists.has_answered:
+        if not supervisor.lists.has_answered or supervisor.lists.is_recalled:
             await supervisor.lists.ask()
         self._guard.require(supervisor.config.id)
 
@@ -510,8 +513,15 @@ class Connections:
             found = self._admitted(id_, supervisor)
             history = self._history.setdefault(id_, DefinitionHistory(id_))
             self._check_instructions(id_, history)
+            is_first_answer = id_ in self._recalled and not supervisor.lists.is_recalled
+            if supervisor.lists.is_recalled and supervisor.config.start == "eager":
+                self._recalled.add(id_)
+            else:
+                self._recalled.discard(id_)
             if id_ not in self._named or self._named[id_][0] is not found:
                 chosen = _chosen(found, supervisor.config)
+                if is_first_answer:
+                    history.restart()  # a restart confirms what has changed since the last run
                 if supervisor.lists.has_answered:
                     for event in history.update(_chosen(supervisor.lists.found, supervisor.config)):
                         self._emit(event)

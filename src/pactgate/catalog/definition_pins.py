@@ -70,6 +70,12 @@ def name_of(identity: Identity) -> str | None:
     return name if isinstance(name, str) else None
 
 
+def identity_of(config: ServerConfig, identity: Identity) -> tuple[str, ...]:
+    """Who a server is: as the configuration has it, and who signs the gateway in there, where the configuration does not say."""
+    is_said = identity.issuer is None or identity.issuer in config.identity
+    return config.identity if is_said else (*config.identity, identity.issuer or "")
+
+
 def lists_of(found: DiscoveredLists) -> dict[str, tuple[DiscoveredEntry, ...]]:
     return {"tools": found.tools, "prompts": found.prompts, "resources": found.resources, "templates": found.templates}
 
@@ -80,7 +86,7 @@ def compare(server: str, approved: ServerPins | None, offered: ServerPins) -> tu
         return (LockFinding(server, SERVER, "", "unknown"),)
     found: list[LockFinding] = []
     if approved.identity != offered.identity:
-        found.append(LockFinding(server, SERVER, "command or address", "changed"))
+        found.append(LockFinding(server, SERVER, "command, address or issuer", "changed"))
     if approved.name != offered.name:
         found.append(LockFinding(server, SERVER, "name", "changed"))
     if approved.instructions != offered.instructions:
@@ -242,7 +248,7 @@ class DefinitionGuard:
         }
         self._digests[config.id] = digests
         return ServerPins(
-            identity=config.identity,
+            identity=identity_of(config, identity),
             name=name_of(identity),
             instructions=None if identity.instructions is None else digest_of(encode_json(identity.instructions)),
             digests={

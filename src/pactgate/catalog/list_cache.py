@@ -35,6 +35,8 @@ class ListCache:
         """Why the last refresh failed; None if it succeeded."""
         self.settled = asyncio.Event()
         """Set after the first refresh, successful or not, and when the server could not be reached."""
+        self.answered = asyncio.Event()
+        """Set when the server has answered in this run."""
         self.awaited_until = 0.0
         """Until then, in the time of the event loop, a list of all servers waits for `settled`."""
         self._server = server
@@ -43,6 +45,8 @@ class ListCache:
         self._backoff = backoff
         self._mask = mask
         self._fresh_since: float | None = None
+        self.is_recalled = False
+        """Whether the lists are those of an earlier run, and the server has not answered yet."""
         self._hints: Hints = {}
         self._hinted_at = 0.0
         self._noticed: set[str] = set()
@@ -85,7 +89,9 @@ class ListCache:
         return self._fresh_since is not None
 
     def is_fresh(self, max_age_s: float) -> bool:
-        return self._fresh_since is not None and time.monotonic() - self._fresh_since <= max_age_s
+        if self._fresh_since is None or self.is_recalled:
+            return False
+        return time.monotonic() - self._fresh_since <= max_age_s
 
     async def ask(self) -> None:
         """Wait for the next answer of the server: single-flight, so a refresh in progress serves everybody. Raises GatewayFailure."""
@@ -117,6 +123,7 @@ class ListCache:
     def recall(self, found: DiscoveredLists) -> None:
         """Fill the cache with what the server listed in an earlier run."""
         self.found = found
+        self.is_recalled = True
         self._fresh_since = time.monotonic()
         self.settled.set()
 
@@ -128,6 +135,7 @@ class ListCache:
     def forget(self) -> None:
         """Empty the cache: the server is gone or disabled."""
         self.found, self.problem, self.failure, self._fresh_since = DiscoveredLists(), None, None, None
+        self.is_recalled = False
 
     async def _list(self, session: Session, limit_ms: int) -> bool:
         started = time.monotonic()
@@ -161,6 +169,8 @@ class ListCache:
         if found != self.found:
             self.found = found
         self.problem = self.failure = None
+        self.is_recalled = False
+        self.answered.set()
         self.listed_at = utc_now()
         self._fresh_since = time.monotonic()
         self._emit(ServerDiscovered(self._server, len(found.tools), (self._fresh_since - started) * 1000))

@@ -20,6 +20,7 @@ from pactgate.catalog.caller_sessions import CallerSessions
 from pactgate.catalog.change_watcher import ChangeWatcher
 from pactgate.catalog.connect_failures import as_connect_failure, connect_timeout
 from pactgate.catalog.discovery import DiscoveredLists
+from pactgate.catalog.last_lists import LastLists
 from pactgate.catalog.lazy_start import LazyStart
 from pactgate.catalog.lifecycle import Trigger, next_status
 from pactgate.catalog.list_cache import ListCache
@@ -99,12 +100,12 @@ class Supervisor:
         self.lists = ListCache(config.id, on_change, emit, self._backoff, mask)
         self.change_watcher = ChangeWatcher(config.id, self.lists.notice, on_updated, emit, self._backoff)
         self.caller_sessions = CallerSessions(config, dialer, self.lists.notice)
+        self._known: LastLists | None = None
         self._lazy: LazyStart | None = None
-        self._memory: LazyStart | None = None
-        """Has the last lists of a server that wants a sign-in: they are there also when that has ended."""
-        if known_lists is not None and (config.start == "lazy" or config.auth is not None):
-            self._memory = LazyStart(config, self.lists, self.change_watcher, known_lists)
-            self._lazy = self._memory if config.start == "lazy" else None
+        if known_lists is not None and known_lists.are_kept(config):
+            self._known = LastLists(config, self.lists, known_lists)
+            if config.start == "lazy":
+                self._lazy = LazyStart(config, self.lists, self.change_watcher, self._known)
         self.is_asleep = False
         """Whether a lazy server waits for its next call. Its lists are those of the last time."""
         self._last_identity: Identity | None = None
@@ -162,10 +163,10 @@ class Supervisor:
 
     @property
     def identity(self) -> Identity | None:
-        """What the server says of itself, or said before it fell asleep."""
+        """What the server says of itself; or said before it fell asleep, or in the run whose lists are shown until it is connected."""
         if self.session is not None:
             return self.session.identity
-        return self._last_identity if self.is_asleep else None
+        return self._last_identity if self.is_asleep or self.lists.is_recalled else None
 
     async def ready(self) -> Session:
         """The connected session. Waits for an attempt in progress, never for a pause (circuit open): then it raises the last failure."""
@@ -232,7 +233,7 @@ class Supervisor:
             return None
         if self.status is ServerStatus.CONNECTED:
             return self.lists.problem or (None if self.lists.has_answered else "still fetching its lists")
-        return None if self.is_asleep else self.last_error or "still connecting"
+        return None if self.is_asleep or self.lists.is_recalled else self.last_error or "still connecting"
 
     def hint(self, method: str) -> Hint | None:
         """The cache hint of this server for a cacheable method; None if the server does not contribute to the result."""
@@ -301,10 +302,10 @@ class Supervisor:
             self._attempt.set_exception(self._not_running())
 
     async def _recall(self) -> None:
-        """A lazy server whose lists are known is not started yet."""
-        if self._lazy is not None and not self.lists.has_answered:
-            self._last_identity = await self._lazy.recall()
-            self.is_asleep = self._last_identity is not None
+        """List what was listed last. A lazy server whose lists are known is not started yet."""
+        if self._known is not None and not self.lists.has_answered:
+            self._last_identity = await self._known.recall()
+            self.is_asleep = self._lazy is not None and self._last_identity is not None
             self._on_change()
 
     async def _end_task(self) -> None:
@@ -330,10 +331,8 @@ class Supervisor:
         assert self._failure is not None
         self._failure.attempts = self.attempts
         self._note_error(self._failure, f" (after {self.attempts} attempt{'s' * (self.attempts > 1)})")
-        if self._failure.kind is not Kind.AUTHORIZATION_REQUIRED:
+        if self._failure.kind is not Kind.AUTHORIZATION_REQUIRED:  # a sign-in that has ended changes no tool
             self.lists.forget()
-        elif self._memory is not None and not self.lists.has_answered:  # a sign-in that has ended changes no tool
-            await self._memory.recall()
         self._step(Trigger.GAVE_UP)
         self._emit(ServerFailed(self.config.id, self.attempts, self._failure.message, _code_of(self._failure)))
         return None
@@ -369,6 +368,9 @@ class Supervisor:
         listing = self.lists.run(session, self.config.request_timeout_ms, self._max_age_s, sends_list_changed)
         lister = asyncio.create_task(listing, name=f"lists of {self.config.id}")
         watcher = asyncio.create_task(self.change_watcher.run(session), name=f"changes of {self.config.id}")
+        keeper = None
+        if self._known is not None and self._lazy is None:
+            keeper = asyncio.create_task(self._known.run(session), name=f"last lists of {self.config.id}")
         try:
             reason = await self._end_of(session)
             if reason is None:
@@ -377,8 +379,9 @@ class Supervisor:
             self._crash_count = self._crash_count + 1 if loop.time() - began < self._backoff.steady_s else 0
         finally:
             self.session = None
-            lister.cancel()
-            watcher.cancel()
+            for task in (lister, watcher, keeper):
+                if task is not None:
+                    task.cancel()
             await asyncio.shield(self._disconnect(session, watcher))
 
     async def _end_of(self, session: Session) -> GatewayFailure | None:
@@ -410,8 +413,6 @@ class Supervisor:
         await session.peer.close()
         await self.change_watcher.close()
         await asyncio.wait({watcher})
-        if self._memory is not None and self._lazy is None:
-            await self._memory.keep(session)
 
     # -- state changes
 

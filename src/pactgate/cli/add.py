@@ -22,6 +22,7 @@ from pactgate.cli import openapi_report, terminal
 from pactgate.cli.config_file import find_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.shared_options import config_option, header_option, json_option
+from pactgate.cli.tools_file import require_python_file
 from pactgate.config.edit import add_server
 from pactgate.config.load import load
 from pactgate.config.persist import replace_file
@@ -52,6 +53,7 @@ _SHOWN_REASONS: Final = 10
 Examples:
   pactgate add weather --openapi weather.yaml
   pactgate add crm --url https://crm.example/mcp --header 'X-Key: ${CRM_KEY}'
+  pactgate add notes --tools notes.py
   pactgate add files -- npx -y @modelcontextprotocol/server-filesystem .
   pactgate add io.github.acme/crm --registry server.json
   pactgate add crm.mcpb --user-config folder=/data
@@ -60,6 +62,7 @@ Examples:
 @click.argument("name")
 @click.argument("command", metavar="[-- CMD...]", nargs=-1)
 @click.option("--url", metavar="URL", help="Address of an MCP server.")
+@click.option("--tools", metavar="FILE", help="A file of Python tools.")
 @click.option("--openapi", metavar="URL|FILE", help="OpenAPI document of a REST API; its tools are shown.")
 @click.option(
     "--base-url",
@@ -131,6 +134,7 @@ class _Given(NamedTuple):
 
     command: tuple[str, ...]
     url: str | None
+    tools: str | None
     openapi: str | None
     base_url: str | None
     credentials: tuple[str, ...]
@@ -142,7 +146,7 @@ class _Given(NamedTuple):
 
     @property
     def sources(self) -> int:
-        return sum(map(bool, (self.command, self.url, self.openapi)))
+        return sum(map(bool, (self.command, self.url, self.tools, self.openapi)))
 
 
 class _NewServer(NamedTuple):
@@ -206,6 +210,9 @@ def _entry(name: str, given: _Given, path: Path) -> tuple[dict[str, Any], Mapped
         entry = _openapi_entry(_source(given.openapi, path), server, mapped)
     elif given.url is not None:
         entry = {"url": given.url}
+    elif given.tools is not None:
+        require_python_file(given.tools)
+        entry = {"tools": _source(given.tools, path)}
     else:
         command, *args = given.command
         entry = {"command": command, **({"args": args} if args else {})}
@@ -217,16 +224,16 @@ def _entry(name: str, given: _Given, path: Path) -> tuple[dict[str, Any], Mapped
 def _require_consistent(name: str, given: _Given) -> None:
     if given.sources != 1:
         raise CommandError(
-            "Give exactly one of: a command after --, --url, --openapi.",
+            "Give exactly one of: a command after --, --url, --tools, --openapi.",
             "For example: pactgate add weather --openapi weather.yaml",
         )
     if given.openapi is None and (given.base_url or given.credentials):
         raise CommandError("--base-url and --credential need --openapi.")
     if (fault := check_server_id(name)) is not None:
         raise CommandError(*fault)
-    if (given.variables or given.cwd) and not given.command:
-        raise CommandError("--env and --cwd need a command after --.")
-    if given.headers and given.command:
+    if (given.variables or given.cwd) and not (given.command or given.tools):
+        raise CommandError("--env and --cwd need a command after --, or --tools.")
+    if given.headers and (given.command or given.tools):
         raise CommandError("--header needs --url or --openapi.")
 
 

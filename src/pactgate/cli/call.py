@@ -10,9 +10,10 @@ from typing import Any, Final
 import click
 
 from pactgate.cli import terminal
+from pactgate.cli.completions import tool_names
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
-from pactgate.cli.shared_options import arguments_option, server_option, with_gateway
+from pactgate.cli.shared_options import CommandWithServer, arguments_option, server_option, with_gateway
 
 _ENVELOPE_KEY: Final = "dev.pactgate/envelope"
 _FAILURE_LABELS: Final = {
@@ -26,8 +27,16 @@ _FAILURE_LABELS: Final = {
 _EXECUTED: Final = {"did_not_run": "no", "may_have_run": "unknown", "ran": "yes"}
 
 
-@click.command(epilog="Example: pactgate call almanac.convert_units value=26.2 from=mi to=km")
-@click.argument("name")
+@click.command(
+    cls=CommandWithServer,
+    epilog="""\
+\b
+Examples:
+  pactgate call almanac.convert_units value=26.2 from=mi to=km
+  pactgate call get_current_time timezone=UTC -- uvx mcp-server-time
+""",
+)
+@click.argument("name", shell_complete=tool_names)
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
 @arguments_option
 @server_option
@@ -48,7 +57,7 @@ def call(
     """Call a tool and show its result. The exit code is 1 when the call failed.
 
     NAME is the tool: almanac__date_facts, almanac.date_facts, or just date_facts.
-    KEY=VALUE is an argument; KEY:=JSON gives its value as JSON.
+    KEY=VALUE is an argument; KEY:=JSON gives its value as JSON. After -- comes a server to call without a gateway.
     """
     tool = find_tool(client.rows("tools"), name, server)
     schema = tool.get("inputSchema") if tool else None

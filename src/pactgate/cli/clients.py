@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from pactgate.cli import terminal
+from pactgate.cli.completions import client_ids
 from pactgate.cli.config_file import find_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.shared_options import config_option, json_option
@@ -122,7 +123,7 @@ Examples:
   pactgate import claude-desktop cursor
 """,
 )
-@click.argument("names", metavar="[CLIENT]...", nargs=-1)
+@click.argument("names", metavar="[CLIENT]...", nargs=-1, shell_complete=client_ids)
 @config_option
 @click.option(
     "--env-file",
@@ -270,7 +271,7 @@ def _show(target: _Target, plan: ImportPlan, problems: Sequence[str]) -> None:
     if not plan.servers:
         terminal.say("No client has a server to take over.")
         return
-    rows = [(one.server, _word(one), ", ".join(one.sources), _what(one)) for one in plan.servers]
+    rows = [(one.server, one.state, ", ".join(one.sources), _what(one)) for one in plan.servers]
     columns = (
         Column("SERVER"),
         Column("STATE", styles=_STATES),
@@ -286,10 +287,6 @@ def _show(target: _Target, plan: ImportPlan, problems: Sequence[str]) -> None:
         terminal.say(f"Credentials that become variables: {', '.join(plan.secrets)}.")
     if not plan.fresh:
         terminal.say(f"{target.path} has them all; there is nothing to do.")
-
-
-def _word(one: PlannedServer) -> str:
-    return one.state
 
 
 def _notes(one: PlannedServer) -> Iterator[str]:

@@ -67,6 +67,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "logs": LazyCommand("logs:logs", "Show what a server wrote to stderr, and its log messages."),
     "config": LazyCommand("config_command:config", "Read and change settings of the running gateway."),
     "keys": LazyCommand("keys:keys", "Make, list, rotate and revoke API keys."),
+    "token": LazyCommand("make_token:make_token", "Make a token for the configuration."),
     "views": LazyCommand("views:views", "List views, or propose one from recorded sessions."),
     "policy": LazyCommand("policy:policy", "Show what the permissions allow, and to whom."),
     "login": LazyCommand("login:login", "Sign in to a server that wants OAuth."),

@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from pactgate.cli import terminal
+from pactgate.cli.completions import setting_paths
 from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.shared_options import with_gateway
 
@@ -17,7 +18,7 @@ _NEEDS_ADMIN: Final = (
     "`pactgate keys add ops --roles admin` makes one."
 )
 
-_path_argument: Final = click.argument("path")
+_path_argument: Final = click.argument("path", shell_complete=setting_paths)
 
 
 @click.group()

@@ -22,31 +22,35 @@ import msgspec
 from msgspec import Struct
 
 from pactgate.cli import terminal
+from pactgate.cli.chosen_gateway import configured_gateway
+from pactgate.cli.client_access import INPUT_ID, ClientAccess, MadeKey, end_key
 from pactgate.cli.clients import chosen_client
+from pactgate.cli.completions import client_ids
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.connect_check import ConnectCheck, check_entry
 from pactgate.cli.errors import CommandError
-from pactgate.cli.shared_options import config_option, configured_gateway, json_option
+from pactgate.cli.shared_options import config_option, json_option
 from pactgate.config.clients.client_file import ClientFile
-from pactgate.config.clients.dialect import to_address, to_ours, to_program, with_token
+from pactgate.config.clients.dialect import to_address, to_ours, to_program
 from pactgate.config.clients.points_here import points_here
-from pactgate.config.clients.shown_entries import NAME, TOKEN_VARIABLE, spell_entry
+from pactgate.config.clients.shown_entries import NAME, spell_entry
 from pactgate.config.clients.table import Client
 from pactgate.config.persist import replace_file
 from pactgate.config.problems import EditError, UnreadableError
 
 _BACKUP: Final = ".before-pactgate"
 _MAX_STATE_BYTES: Final = 1024 * 1024
-_INPUT_ID: Final = "pactgate-token"
 
 
 class _Change(Struct, frozen=True):
-    """A file that `connect` changed, the digest of what it wrote, and the name of its entry."""
+    """A file that `connect` changed, the digest of what it wrote, the name of its entry, and the key that it made."""
 
     file: str
     digest: str
     existed: bool
     name: str = NAME
+    key_file: str = ""
+    key_id: str = ""
 
 
 class _Chosen(NamedTuple):
@@ -67,7 +71,7 @@ Examples:
   pactgate connect codex --print      show the entry, write nothing
 """
 )
-@click.argument("name", metavar="CLIENT")
+@click.argument("name", metavar="CLIENT", shell_complete=client_ids)
 @click.option("--stdio", is_flag=True, help="Let the client start a gateway of its own.")
 @click.option("--url", metavar="URL", help="Address of the gateway. Default: the running one.")
 @click.option("--view", metavar="VIEW", help="Only what this view shows.")
@@ -96,29 +100,28 @@ def connect(
     if client.import_only:
         raise CommandError(f"{client.title} is discontinued; only `pactgate import` knows it.")
     path = find_config(config)
-    uses_stdio = stdio or (client.url is None and url is None)
-    if client.url is None and not uses_stdio:
+    if client.url is None and url is not None and not stdio:
         raise CommandError(f"{client.title} takes no addresses in its file.", "Leave out --url: it starts the gateway.")
-    needs_token = False
-    if uses_stdio:
+    chosen = _choose(client, project=project)
+    access = None
+    if stdio or client.url is None:
         entry = to_program(client, _program(path, view))
     else:
         address = f"{_gateway_address(url)}/mcp{f'/v/{view}' if view else ''}"
-        needs_token = _needs_token(path)
-        entry = _address_entry(client, address, needs_token=needs_token)
+        access = _access(chosen, path, is_print=is_print, is_project=project)
+        entry = to_address(client, address, None) if access is None else access.entry(address)
     if is_print:
         print(spell_entry(client, entry))
         return 0
-    chosen = _choose(client, project=project)
-    file = _with_entry(chosen, entry, needs_token=needs_token)
-    replaced: list[str] = []
+    file, replaced = _with_entry(chosen, entry, access), list[str]()
     if is_replace:
         file, replaced = _without_ours(chosen, file, path)
     is_changed = file.data != chosen.file.data
     if is_changed:
-        _write(chosen, file.data or b"")
+        _write(chosen, file.data or b"", access)
     with terminal.spinner(f"connecting as {client.title} does"):
-        check = check_entry(to_ours(client, entry, Path.cwd()), os.environ.get(TOKEN_VARIABLE) if needs_token else None)
+        ours, token = to_ours(client, entry, Path.cwd()), None if access is None else access.token
+        check = check_entry(ours, token, is_new_key=access is not None and access.made is not None)
     if as_json:
         facts = {
             "client": client.id,
@@ -126,17 +129,20 @@ def connect(
             "changed": is_changed,
             "entry": entry,
             "replaced": replaced,
+            **({} if access is None else {"key": access.shown_key, "variable": access.variable}),
         }
         terminal.say_json({**facts, "check": check._asdict()})
         return 0 if check.ok else 1
     terminal.say(f"{client.title} uses the gateway{'' if is_changed else ' already'}: {chosen.path}.")
     if replaced:
         terminal.say(f"Removed there, because the gateway has them: {', '.join(replaced)}.")
-    return _tell(client, check, needs_token=needs_token)
+    if access is not None:
+        access.tell()
+    return _tell(client, check)
 
 
 @click.command()
-@click.argument("name", metavar="CLIENT")
+@click.argument("name", metavar="CLIENT", shell_complete=client_ids)
 @click.option("--project", is_flag=True, help="In the file of this folder instead of the user's.")
 @json_option
 def disconnect(*, name: str, project: bool, as_json: bool) -> int:
@@ -156,6 +162,8 @@ def disconnect(*, name: str, project: bool, as_json: bool) -> int:
             how = f"without {', '.join(names)}"
             if change is not None and change.existed:
                 how += f"; it was changed since, so its copy stays at {chosen.path}{_BACKUP}"
+    if change is not None and change.key_id and end_key(change.key_file, change.key_id):
+        how += "; its key is revoked"
     _keep_changes([one for one in changes if one.file != str(chosen.path)])
     if as_json:
         terminal.say_json({"client": client.id, "file": str(chosen.path), "result": how})
@@ -179,24 +187,14 @@ def _program(config: Path | None, view: str | None) -> list[str]:
     return [*start, "serve", "--stdio", *file, *(["--view", view] if view else [])]
 
 
-def _needs_token(path: Path | None) -> bool:
-    return path is not None and not load_config(path, only=("listen", "auth")).allows_anonymous
-
-
-def _address_entry(client: Client, address: str, *, needs_token: bool) -> dict[str, Any]:
-    if not needs_token:
-        return to_address(client, address, None)
-    if client.id.startswith("vscode"):  # it asks its user once, and keeps the answer in its own secret store
-        return with_token(client, to_address(client, address, None), f"${{input:{_INPUT_ID}}}")
-    if client.variable or client.token_variable:
-        return to_address(client, address, TOKEN_VARIABLE)
-    token = os.environ.get(TOKEN_VARIABLE)
-    if not token:
-        raise CommandError(
-            f"The gateway wants a token, and {client.title} can only have it in its file.",
-            f"Set {TOKEN_VARIABLE} to the token or key that {client.title} shall use (`pactgate keys add {client.id}` makes one).",
-        )
-    return with_token(client, to_address(client, address, None), token)
+def _access(chosen: _Chosen, path: Path | None, *, is_print: bool, is_project: bool) -> ClientAccess | None:
+    """How the client gets in; None where anybody does."""
+    if path is None or load_config(path, only=("listen", "auth")).allows_anonymous:
+        return None
+    access = ClientAccess.of(chosen.client, path, chosen.file.servers().get(_name_of_entry(chosen), {}))
+    if access.is_in_file and not is_print:
+        access.require_token(is_shared_file=is_project)
+    return access
 
 
 def _choose(client: Client, *, project: bool) -> _Chosen:
@@ -211,7 +209,7 @@ def _choose(client: Client, *, project: bool) -> _Chosen:
         raise CommandError(f"{path} can't be read: {problem.message}", problem.hint) from None
 
 
-def _with_entry(chosen: _Chosen, entry: Mapping[str, Any], *, needs_token: bool) -> ClientFile:
+def _with_entry(chosen: _Chosen, entry: Mapping[str, Any], access: ClientAccess | None) -> ClientFile:
     """The file with the entry, and with the question for the token where the client asks for it."""
     file = chosen.file
     servers = file.servers()
@@ -222,8 +220,8 @@ def _with_entry(chosen: _Chosen, entry: Mapping[str, Any], *, needs_token: bool)
         if name in servers and chosen.client.as_list:
             file = file.changed(file.without_entry(name))
         file = file.changed(file.with_entry(name, entry))
-        if needs_token and chosen.client.id.startswith("vscode"):
-            file = file.changed(file.with_question(_INPUT_ID, "Token of the Pactgate gateway"))
+        if access is not None and access.is_asked_for:
+            file = file.changed(file.with_question(INPUT_ID, "Token of the Pactgate gateway"))
     except EditError as problem:
         raise CommandError(
             f"{chosen.path}: {problem.why}", problem.lines or spell_entry(chosen.client, entry)
@@ -267,7 +265,10 @@ def _entry_identity(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     return entry.get("url"), entry.get("command"), tuple(entry.get("args", ()))
 
 
-def _write(chosen: _Chosen, data: bytes) -> None:
+def _write(chosen: _Chosen, data: bytes, access: ClientAccess | None) -> None:
+    """Write the file, and make the key that its entry needs."""
+    if access is not None:
+        access.make_key()
     changes = _changes()
     before = chosen.file.data
     change = _change_of(chosen, changes)
@@ -278,11 +279,15 @@ def _write(chosen: _Chosen, data: bytes) -> None:
             backup = Path(f"{chosen.path}{_BACKUP}")
             backup.unlink(missing_ok=True)  # a project may have a link there, to any file of the user
             shutil.copy2(chosen.path, backup)
+        if before is not None and access is not None and access.is_in_file:
+            chosen.path.chmod(0o600)  # a file that was there keeps its mode
         replace_file(chosen.path, data.decode(), mode=0o600)
     except OSError as problem:
         raise CommandError(f"{chosen.path} can't be written: {problem.strerror}.", exit_code=1) from None
     existed = change.existed if change is not None and is_ours else before is not None
-    fresh = _Change(str(chosen.path), _digest(data), existed, _name_of_entry(chosen))
+    made = None if access is None else access.made
+    key = made or (MadeKey("", "") if change is None else MadeKey(change.key_file, change.key_id))
+    fresh = _Change(str(chosen.path), _digest(data), existed, _name_of_entry(chosen), key.file, key.id)
     _keep_changes([*(one for one in changes if one.file != fresh.file), fresh])
 
 
@@ -308,21 +313,17 @@ def _remove_entries(chosen: _Chosen, names: list[str]) -> None:
         raise CommandError(f"{chosen.path} can't be written: {problem.strerror}.", exit_code=1) from None
 
 
-def _tell(client: Client, check: ConnectCheck, *, needs_token: bool) -> int:
-    if needs_token and not check.had_token:
-        if client.id.startswith("vscode"):
-            terminal.say(f"It asks for the token once. `pactgate keys add {client.id}` makes one for it.")
-        else:
-            terminal.say(
-                f"Set {TOKEN_VARIABLE} where {client.title} starts; `pactgate keys add {client.id}` makes a key for it."
-            )
+def _tell(client: Client, check: ConnectCheck) -> int:
+    if not check.had_token:
         return 0
     if check.ok and not check.tools:
         terminal.warning("The gateway has no tools yet; `pactgate check --live` says why.")
         return 1
     if check.ok:
+        read = ", read its status" if check.has_read else ""
         terminal.say(
-            f"Tried as {client.title} does: {check.tools} tool{'s' * (check.tools != 1)}. Restart {client.title} to see them."
+            f"Tried as {client.title} does: listed {check.tools} tool{'s' * (check.tools != 1)}{read}. "
+            f"Restart {client.title} to see them."
         )
         return 0
     terminal.warning(f"The gateway does not answer yet: {check.problem}")

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from pactgate.cli import terminal
+from pactgate.cli.completions import server_ids
 from pactgate.cli.config_file import find_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.running_gateways import running_gateways
@@ -31,7 +32,7 @@ Edit = Callable[[str, Format, Sequence[str], dict[str, Any]], str]
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=server_ids)
 @config_option
 def remove(*, name: str, config: str | None) -> int:
     """Remove a server from the configuration."""
@@ -39,7 +40,7 @@ def remove(*, name: str, config: str | None) -> int:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=server_ids)
 @config_option
 def enable(*, name: str, config: str | None) -> int:
     """Let the gateway use a server again."""
@@ -47,7 +48,7 @@ def enable(*, name: str, config: str | None) -> int:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=server_ids)
 @config_option
 def disable(*, name: str, config: str | None) -> int:
     """Keep a server in the configuration without using it."""

@@ -12,16 +12,17 @@ import click
 
 from pactgate.cli import terminal
 from pactgate.cli.call import show_failure, shown_block
+from pactgate.cli.completions import prompt_names, resource_uris
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
-from pactgate.cli.shared_options import server_option, with_gateway
+from pactgate.cli.shared_options import CommandWithServer, server_option, with_gateway
 from pactgate.cli.table import Column, show_table
 
 _PROMPT_COLUMNS: Final = (Column("PROMPT"), Column("ARGUMENTS"), Column("DESCRIPTION", is_long=True))
 _RESOURCE_COLUMNS: Final = (Column("URI"), Column("TYPE", from_width=80), Column("NAME", is_long=True))
 
 
-@click.command()
+@click.command(cls=CommandWithServer)
 @server_option
 @with_gateway
 def prompts(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
@@ -37,8 +38,8 @@ def prompts(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
     return 0
 
 
-@click.command()
-@click.argument("name")
+@click.command(cls=CommandWithServer)
+@click.argument("name", shell_complete=prompt_names)
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
 @server_option
 @with_gateway
@@ -56,7 +57,7 @@ def prompt(client: GatewayClient, *, name: str, words: Sequence[str], server: st
     return 0
 
 
-@click.command()
+@click.command(cls=CommandWithServer)
 @server_option
 @with_gateway
 def resources(client: GatewayClient, *, server: str | None, as_json: bool) -> int:
@@ -76,8 +77,8 @@ def resources(client: GatewayClient, *, server: str | None, as_json: bool) -> in
     return 0
 
 
-@click.command()
-@click.argument("uri")
+@click.command(cls=CommandWithServer)
+@click.argument("uri", shell_complete=resource_uris)
 @server_option
 @with_gateway
 def read(client: GatewayClient, *, uri: str, server: str | None, as_json: bool) -> int:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final
 
 import click
 
 from pactgate.cli import terminal
+from pactgate.cli.call import find_tool
+from pactgate.cli.completions import tool_names
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers, status_of, without_name
-from pactgate.cli.shared_options import server_option, with_gateway
+from pactgate.cli.shared_options import CommandWithServer, server_option, with_gateway
 from pactgate.cli.table import Column, show_table
 from pactgate.cli.tool_cost import Cost, costs_of, hints_of
 from pactgate.core.display import flat
@@ -25,6 +29,7 @@ _TOOL_COLUMNS: Final = (
 )
 _FURTHER_COLUMNS: Final = (Column("WHY"), Column("TIMEOUT"), Column("RATE"), Column("EFFECTS"), Column("OUTPUT"))
 """In a pipe; a terminal is too narrow for them."""
+_NAMES: Final = ("exposedName", "fullName")
 _REASON_CHARS: Final = 300
 _LABEL_CHARS: Final = 12
 _NAME_CHARS: Final = 100
@@ -46,8 +51,8 @@ def servers(client: GatewayClient, *, verbose: bool, as_json: bool) -> int:
     return 0
 
 
-@click.command()
-@click.argument("name", required=False)
+@click.command(cls=CommandWithServer)
+@click.argument("name", required=False, shell_complete=tool_names)
 @server_option
 @click.option(
     "--verbose", "-v", is_flag=True, help="Also show timeouts, rate limits, effects and where categories come from."
@@ -61,11 +66,13 @@ def tools(
 ) -> int:
     """List the tools that can be called.
 
-    NAME lists only tools with this text in their name.
+    NAME shows everything about this tool: its arguments, its limits and who set them; or it lists the tools with this text in
+    their names. After -- comes a server to ask without a gateway.
     """
     found = [tool for tool in client.rows("tools") if server in (None, tool.get("serverId"))]
     if name is not None:
-        found = [tool for tool in found if any(name in str(tool.get(key)) for key in ("exposedName", "fullName"))]
+        exact = find_tool(found, name, None)
+        found = [exact] if exact else [tool for tool in found if any(name in str(tool.get(key)) for key in _NAMES)]
     if cost and (found or as_json):
         views = client.get("/api/status").get("views") or [] if name is None and server is None else []
         return _show_cost(costs_of(found, views), as_json=as_json)
@@ -74,7 +81,7 @@ def tools(
         return 0
     if not found:
         return _no_tools(client, server, name)
-    if verbose and terminal.is_terminal(sys.stdout):
+    if (verbose and terminal.is_terminal(sys.stdout)) or (name is not None and len(found) == 1):
         for tool in found:
             _show_tool(tool)
     else:
@@ -139,12 +146,44 @@ def _trouble(row: dict[str, Any]) -> Any:
 
 def _show_tool(tool: dict[str, Any]) -> None:
     """Everything about one tool, a fact a line: its table would be wider than a terminal."""
-    name, gist, category, why, *facts = map(str, _tool_cells(tool))
-    print(terminal.wrapped(flat(f"{name}: {gist}", _LINE_CHARS), sys.stdout, indent=2))
+    name, _, category, why, *facts = map(str, _tool_cells(tool))
+    about = tool.get("description") or tool.get("title") or ""
+    print(terminal.wrapped(flat(f"{name}: {about}", _LINE_CHARS), sys.stdout, indent=2))
+    for argument in arguments_of(tool.get("inputSchema")):
+        terminal.item("argument", "cyan", argument, width=_LABEL_CHARS)
     for label, fact in zip(
         ("category", "timeout", "rate limit", "effects", "output"), (f"{category}, {why}", *facts), strict=True
     ):
         terminal.item(label, "dim", fact, width=_LABEL_CHARS)
+
+
+def arguments_of(schema: Any) -> Iterator[str]:
+    """Each argument of a tool as a line: `count: integer = 3. How many.`; those that can be left out are in brackets."""
+    known = schema if isinstance(schema, dict) else {}
+    properties, required = known.get("properties"), known.get("required")
+    for name, about in (properties if isinstance(properties, dict) else {}).items():
+        facts = about if isinstance(about, dict) else {}
+        default = f" = {json.dumps(facts['default'], ensure_ascii=False)}" if "default" in facts else ""
+        shown = f"{name}: {_type_of(facts, known)}{default}"
+        is_required = isinstance(required, list) and name in required
+        description = facts.get("description")
+        yield (shown if is_required else f"[{shown}]") + (f". {description}" if isinstance(description, str) else "")
+
+
+def _type_of(facts: dict[str, Any], root: dict[str, Any]) -> str:
+    """The type of an argument in a word or two, or its choices."""
+    definitions, reference = root.get("$defs"), str(facts.get("$ref")).rpartition("/")[2]
+    if isinstance(definitions, dict) and isinstance(definitions.get(reference), dict):
+        facts = {**definitions[reference], **facts}
+    if isinstance(facts.get("enum"), list):
+        return " | ".join(json.dumps(choice, ensure_ascii=False) for choice in facts["enum"])
+    kinds = facts.get("type")
+    if kinds is None:
+        choices = facts.get("anyOf") or facts.get("oneOf")
+        kinds = (
+            [one.get("type", "any") for one in choices if isinstance(one, dict)] if isinstance(choices, list) else []
+        )
+    return " | ".join(map(str, kinds if isinstance(kinds, list) else [kinds])) or "any"
 
 
 def _show_cost(costs: list[Cost], *, as_json: bool) -> int:
@@ -181,6 +220,8 @@ def _effects(tool: dict[str, Any]) -> str:
     """How the effects are known, and which ones the contract names: `observed: network`."""
     level = str(tool.get("effectsLevel") or "unknown").partition(":")[0]
     contract = tool.get("contract")
+    if isinstance(contract, dict) and "effects" in contract.get("assumed", ()):
+        return f"{level}: not declared"
     named = contract.get("effects") if isinstance(contract, dict) else None
     return f"{level}: {', '.join(map(str, named)) or 'none'}" if isinstance(named, list | tuple) else level
 

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from pactgate.app import Gateway
 from pactgate.cli import terminal
+from pactgate.cli.completions import server_ids
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.interruption import until_interrupted
@@ -50,7 +51,7 @@ _CHUNK_BYTES: Final = 65_536
 
 
 @click.command(epilog="Example: pactgate learn files --for 60")
-@click.argument("server")
+@click.argument("server", shell_complete=server_ids)
 @click.option(
     "--for",
     "for_s",

@@ -13,8 +13,9 @@ import click
 from msgspec.structs import replace
 
 from pactgate.catalog.definition_diff import DefinitionChange, differences
-from pactgate.catalog.definition_pins import INSTRUCTIONS, SERVER, LockFinding, compare, lists_of, name_of
+from pactgate.catalog.definition_pins import INSTRUCTIONS, SERVER, LockFinding, compare, identity_of, lists_of, name_of
 from pactgate.cli import terminal
+from pactgate.cli.completions import server_ids
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.connect_once import Offer, connect_once
 from pactgate.cli.errors import CommandError
@@ -81,7 +82,7 @@ def lock(context: click.Context, *, config: str | None, check: bool, form: str) 
 
 
 @lock.command()
-@click.argument("name", metavar="[SERVER[.NAME]]", required=False)
+@click.argument("name", metavar="[SERVER[.NAME]]", required=False, shell_complete=server_ids)
 @config_option
 @json_option
 @click.pass_context
@@ -96,7 +97,7 @@ def diff(context: click.Context, *, name: str | None, config: str | None, as_jso
 
 
 @lock.command()
-@click.argument("name", metavar="SERVER[.NAME]")
+@click.argument("name", metavar="SERVER[.NAME]", shell_complete=server_ids)
 @config_option
 @click.pass_context
 def accept(context: click.Context, *, name: str, config: str | None) -> int:
@@ -162,7 +163,7 @@ def _locked(offer: Offer) -> LockedServer:
         for listing, entries in lists_of(offer.lists).items()
     }
     return LockedServer(
-        identity=offer.config.identity,
+        identity=identity_of(offer.config, offer.identity),
         name=name_of(offer.identity),
         instructions=None if instructions is None else locked(encode_json(instructions)),
         **lists,
@@ -254,9 +255,10 @@ def _write_all(offered: _Offered) -> int:
     lock_file = LockFile(servers={**kept, **offered.servers})
     _write(offered.file, lock_file)
     show_differences(found)
-    counts = {listing: sum(len(one.entries(listing)) for one in lock_file.servers.values()) for listing in LISTS}
-    counted = ", ".join(f"{count} {listing}" for listing, count in counts.items() if count)
-    terminal.say(f"Wrote {offered.file}: {len(lock_file.servers)} servers{', ' if counted else ''}{counted}.")
+    counts = {"servers": len(lock_file.servers)}
+    counts |= {listing: sum(len(one.entries(listing)) for one in lock_file.servers.values()) for listing in LISTS}
+    counted = [f"{count} {what if count != 1 else what.removesuffix('s')}" for what, count in counts.items() if count]
+    terminal.say(f"Wrote {offered.file}: {', '.join(counted) or 'no servers'}.")
     for id_, why in offered.unreachable.items():
         terminal.warning(
             f"{id_} can't be asked and {'keeps its entry' if id_ in kept else 'is not in the file'}: {why}"

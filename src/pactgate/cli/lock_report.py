@@ -13,7 +13,7 @@ from pactgate import __version__
 from pactgate.catalog.definition_diff import DefinitionChange
 from pactgate.catalog.definition_pins import LockFinding
 from pactgate.cli import terminal
-from pactgate.core.display import visible
+from pactgate.core.display import flat, visible
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _STYLES: Final = {"changed": "red", "unknown": "red", "removed": "yellow", "unreachable": "yellow"}
@@ -23,6 +23,9 @@ _RULES: Final = {
     "removed": "An approved definition is not offered any more.",
     "unreachable": "A server could not be asked.",
 }
+_INDENT: Final = 13
+_MEMBER_CHARS: Final = 100
+_HELP: Final = "`pactgate lock diff` shows how it differs, `pactgate lock accept` approves it, `pactgate lock` pins everything anew."
 
 
 class DefinitionDifference(NamedTuple):
@@ -44,8 +47,10 @@ def show_differences(found: Sequence[DefinitionDifference]) -> None:
         what = f"another {finding.name}" if finding.entries == "server" and finding.name else finding.entries
         terminal.item(finding.change, _STYLES[finding.change], f"{finding.full_name} ({what})")
         for change in one.changes:
-            style = "red" if change.is_alarming else "dim"
-            terminal.say(f"             {terminal.paint(visible(change.member), style, sys.stdout)}: {change.text}")
+            style, member = "red" if change.is_alarming else "dim", flat(change.member, _MEMBER_CHARS)
+            used = _INDENT + len(member) + 2
+            text = terminal.wrapped(visible(change.text), sys.stdout, used=used, indent=_INDENT + 2)
+            print(f"{' ' * _INDENT}{terminal.paint(member, style, sys.stdout)}: {text}")
 
 
 def as_json(found: Sequence[DefinitionDifference], unreachable: dict[str, str], file: Path) -> dict[str, Any]:
@@ -63,10 +68,15 @@ def as_sarif(found: Sequence[DefinitionDifference], unreachable: dict[str, str],
     driver = {
         "name": "pactgate",
         "version": __version__,
-        "rules": [{"id": f"lock-{rule}", "shortDescription": {"text": _RULES[rule]}} for rule in rules],
+        "rules": [_rule(rule) for rule in rules],
     }
     run = {"tool": {"driver": driver}, "results": results}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(change: str) -> dict[str, Any]:
+    text = {"text": _RULES[change]}
+    return {"id": f"lock-{change}", "shortDescription": text, "fullDescription": text, "help": {"text": _HELP}}
 
 
 def _result(change: str, name: str, message: str, uri: str) -> dict[str, Any]:

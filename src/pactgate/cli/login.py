@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pactgate.cli import terminal
+from pactgate.cli.completions import server_ids
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.shared_options import config_option, json_option
@@ -49,7 +50,7 @@ def _with_store(function: Callable[..., int]) -> Callable[..., int]:
 
 
 @click.command()
-@click.argument("server")
+@click.argument("server", shell_complete=server_ids)
 @click.option("--no-browser", is_flag=True, help="Only print the URL; the address you end up at can be pasted here.")
 @click.option(
     "--port",
@@ -96,7 +97,7 @@ def login(settings: Config, store: CredentialStore, *, server: str, no_browser: 
 
 
 @click.command()
-@click.argument("server")
+@click.argument("server", shell_complete=server_ids)
 @click.option("--who", metavar="CLIENT", default="", help="Only the sign-in of this client, as `auth status` shows it.")
 @_with_store
 def logout(settings: Config, store: CredentialStore, *, server: str, who: str) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 
 from pactgate.cli import terminal
+from pactgate.cli.completions import server_ids
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.shared_options import with_gateway
@@ -33,7 +34,7 @@ _STYLES: Final = {"error": "red", "critical": "red", "alert": "red", "emergency"
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("server")
+@click.argument("server", shell_complete=server_ids)
 @click.option("--follow", "-f", is_flag=True, help="Go on with new lines until Ctrl-C.")
 @click.option("--since", metavar="TIME", help="Only lines of this last while, as 30s, 5m, 2h.")
 @with_gateway

@@ -11,9 +11,10 @@ import click
 
 from pactgate.cli import terminal
 from pactgate.cli.call import read_arguments
+from pactgate.cli.chosen_gateway import gateway_client
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.errors import CommandError
-from pactgate.cli.shared_options import arguments_option, config_option, gateway_client, gateway_options, json_option
+from pactgate.cli.shared_options import arguments_option, config_option, gateway_options, json_option
 from pactgate.cli.table import Column, fits, show_table
 from pactgate.config.model import Config
 from pactgate.core.context import AppliedRule

@@ -13,6 +13,7 @@ import click
 
 from pactgate.cli import terminal
 from pactgate.cli.call import find_tool, read_arguments
+from pactgate.cli.completions import tool_names
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.shared_options import arguments_option, server_option, with_gateway
@@ -26,7 +27,7 @@ ABSENT: Final = object()
 
 
 @click.command(epilog="Example: pactgate probe almanac.date_facts date=2026-11-16")
-@click.argument("name")
+@click.argument("name", shell_complete=tool_names)
 @click.argument("words", metavar="[KEY=VALUE]...", nargs=-1)
 @arguments_option
 @server_option

@@ -27,7 +27,7 @@ def opened_files(config: Config) -> dict[str, tuple[str, ...]]:
     from pactgate.upstreams.process.sandbox import opened_for_itself
 
     def launch_of(server: ServerConfig) -> Launch:
-        argv = (sys.executable, server.tools) if server.tools else (server.command or "", *server.args)
+        argv = (server.python or sys.executable, server.tools) if server.tools else (server.command or "", *server.args)
         return Launch(argv, child_environment(argv[0], server.env, os.environ), server.cwd)
 
     return {server.id: opened_for_itself(launch_of(server), config.private_paths) for server in confined}

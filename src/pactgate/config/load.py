@@ -40,7 +40,7 @@ from pactgate.config.sections.sign_in import check_exchanges
 from pactgate.config.sections.state import KEY_VARIABLE, check_state, warn_of_state
 from pactgate.config.sections.telemetry import Telemetry, is_disabled, telemetry_of
 from pactgate.config.sections.views import check_views
-from pactgate.config.server_entries import settle
+from pactgate.config.server_entries import is_enabled, settle
 from pactgate.config.validate import SERVER_LISTS, Validation
 from pactgate.config.value_checks import is_loopback
 
@@ -248,7 +248,7 @@ def _settings(reading: Validation, root: dict[str, Any], found: ConfigFindings, 
             else:
                 servers[server_id] = {
                     "id": server_id,
-                    "enabled": entry.get("enabled", True),
+                    "enabled": is_enabled(entry),
                     "unresolved": " ".join(problem.message for problem in missing),
                 }
     settings["servers"] = servers

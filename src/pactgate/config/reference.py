@@ -69,7 +69,7 @@ warning, and so are credentials in `args`, which every user sees in the list of 
 
 A reload applies `auth`, `listen.allowedHosts` and `listen.allowedOrigins` at once: sessions, streams and calls end whose token, roles,
 Host or Origin are no longer valid. To replace a token without a gap, list the old and the new one under `tokens` of their holder,
-change the clients, then remove the old one. `printf %s TOKEN | sha256sum` makes the digest of a token, to be written as `sha256:...`.
+change the clients, then remove the old one. `pactgate token` makes a token and its digest, which can stand there as `sha256:...`.
 """
 
 _NAMES: Final[dict[type, str]] = {

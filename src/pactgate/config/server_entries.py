@@ -7,6 +7,7 @@ server exists or answers. Enforces S4/UNDECIDED-2.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from pactgate.config.endpoint_checks import check_endpoints
@@ -40,6 +41,7 @@ _OWN_KEYS: Final = {
     "env": ("command", "tools"),
     "cwd": ("command", "tools"),
     "effects": ("command", "tools"),
+    "python": ("tools",),
     "undeclaredEffects": ("tools",),
     "auth": ("url",),
     "start": ("command",),
@@ -104,8 +106,10 @@ def settle(
 
 
 def _written(given: dict[str, Any]) -> tuple[str, ...]:
-    args = given.get("args")
-    parts = [given.get(key) for key in ("command", "url", "tools", "openapi", "baseUrl")]
+    """Who the server is: what is started or called, and who vouches for the gateway there."""
+    args, auth = given.get("args"), given.get("auth")
+    parts = [given.get(key) for key in ("command", "url", "tools", "python", "openapi", "baseUrl")]
+    parts.append(auth.get("issuer") if isinstance(auth, dict) else None)
     return tuple(str(part) for part in (*parts[:1], *(args if isinstance(args, list) else ()), *parts[1:]) if part)
 
 
@@ -169,14 +173,17 @@ def _transport(entry: _Entry) -> str:
     return by_transport if by_type == "auto" else by_type
 
 
+def is_enabled(values: Mapping[str, Any]) -> bool:
+    """Whether an entry is to be used: `disabled` is how other clients say that it is not."""
+    enabled, disabled = values.get("enabled"), values.get("disabled")
+    return enabled is not False if disabled is None else disabled is False
+
+
 def _enabled(entry: _Entry) -> bool:
-    enabled: bool | None = entry.values.get("enabled")
-    disabled: bool | None = entry.values.get("disabled")
-    if disabled is None:
-        return True if enabled is None else enabled
-    if enabled is disabled:
+    enabled, disabled = entry.values.get("enabled"), entry.values.get("disabled")
+    if disabled is not None and enabled is disabled:
         entry.problem("disabled", "enabled and disabled contradict each other.", "Keep enabled.")
-    return not disabled
+    return is_enabled(entry.values)
 
 
 def _sendable(headers: dict[str, str], path: Path, found: ConfigFindings, own: frozenset[str]) -> dict[str, str]:

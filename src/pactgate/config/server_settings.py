@@ -84,6 +84,13 @@ class ServerSettings(RestSettings, frozen=True, kw_only=True):
         Folder | None,
         doc("Python file whose functions marked with `@tool` are served by a process that runs in its folder."),
     ] = None
+    python: Annotated[
+        Folder | None,
+        doc(
+            "Python interpreter that runs `tools`, as `.venv/bin/python`, with the packages of its environment. Default: what a block "
+            "`# /// script` (PEP 723) in the file asks for, by `uv`; else the gateway's own."
+        ),
+    ] = None
     undeclared_effects: Annotated[
         Literal["report", "refuse"],
         doc("What happens when one of `tools` has an undeclared effect: `report` it, or also `refuse` it in Python."),

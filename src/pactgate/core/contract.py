@@ -18,6 +18,10 @@ OPERATIONS_KEY: Final = "dev.pactgate/operations"
 ERROR_KEY: Final = "dev.pactgate/error"
 OUTPUT_ERRORS_KEY: Final = "dev.pactgate/outputErrors"
 """In the `_meta` of a result that is passed on although it does not fit: the places, found where the response was read."""
+CALLER_KEY: Final = "dev.pactgate/caller"
+"""In the `_meta` of a call of a Python tool that wants to know who calls."""
+REQUEST_KEY: Final = "dev.pactgate/request"
+"""In the `_meta` of a log message of a Python tool: the id of the request that it belongs to."""
 REPORT_METHOD: Final = "notifications/dev.pactgate/report"
 """What one of our runners tells the gateway outside of any answer: a crash, a late operation, a file that can't be loaded."""
 
@@ -61,6 +65,10 @@ class Contract(Struct, frozen=True, rename="camel"):
     cache_ttl_ms: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     output_validation: Literal["enforce", "warn", "off"] | UnsetType = UNSET
     """What happens to a result that does not fit what is declared of it; unset where nothing is."""
+    assumed: tuple[Literal["category", "idempotent", "effects"], ...] = ()
+    """What its author did not say, and is taken for the worst."""
+    takes_call: bool = False
+    """Whether its function wants to know whose call it answers."""
 
     def declared(self, code: str) -> DeclaredCode | None:
         return next((one for one in self.error_codes if one.code == code), None)

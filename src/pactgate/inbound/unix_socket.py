@@ -22,6 +22,10 @@ from pactgate.policy.access import ADMINISTRATOR
 OWN_USER: Final = "0600"
 _BACKLOG: Final = 1024
 _UCRED: Final = struct.Struct("3i")
+_XUCRED: Final = struct.Struct("2I")
+_XUCRED_BYTES: Final = 76
+_SOL_LOCAL: Final = 0
+_LOCAL_PEERCRED: Final = 1
 _OTHERS_MAY_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -30,7 +34,8 @@ class SocketFile:
 
     def __init__(self, path: str, mode: str) -> None:
         self._path = path
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.setblocking(False)
         try:
             _require_safe_folder(path)
             _remove_dead_socket(path)
@@ -60,8 +65,16 @@ def user_of(transport: asyncio.BaseTransport) -> int | None:
     if found is None or found.family != socket.AF_UNIX:
         return None
     with closing(socket.fromfd(found.fileno(), socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
-        data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-    _, uid, _ = _UCRED.unpack(data)
+        return peer_user(connection)
+
+
+def peer_user(connection: socket.socket) -> int:
+    """Linux has SO_PEERCRED; macOS and the BSDs have LOCAL_PEERCRED, with the user after a version number."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is not None:
+        _, uid, _ = _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, option, _UCRED.size))
+    else:
+        _, uid = _XUCRED.unpack_from(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED_BYTES))
     return int(uid)
 
 

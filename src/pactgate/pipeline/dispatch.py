@@ -9,21 +9,26 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
 from pactgate.core.context import CONNECTION, QUEUE, ExecutionContext
+from pactgate.core.contract import CALLER_KEY
+from pactgate.core.values import Caller
 from pactgate.pipeline.call import Call
 from pactgate.pipeline.deadline import Deadline
 from pactgate.pipeline.notification_relay import relay_progress
-from pactgate.pipeline.server_requests import ServerRequestBridge, map_upstream_error, too_large
+from pactgate.pipeline.server_requests import ServerRequestBridge, map_upstream_error, relayable_of, too_large
 from pactgate.pipeline.timing import timed
 from pactgate.pipeline.upstream_request import Headers, UpstreamRequest
 from pactgate.policy.overload import Overload
 from pactgate.policy.result_cache import ResultCache
 from pactgate.protocol import headers, messages
-from pactgate.protocol.messages import Response
+from pactgate.protocol.era_bridge import ELICIT, Question, why_not
+from pactgate.protocol.messages import Response, encode_json
+from pactgate.protocol.versions import Era
 from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.in_process import CURRENT_CALL
 from pactgate.upstreams.notification_router import OnProgress
@@ -111,6 +116,9 @@ def _upstream_request(call: Call) -> UpstreamRequest:
     if call.caller_limit_ms is not None:
         call.deadline.full_ms = call.policy.limit.ms
     call.members["name"] = call.policy.wire_name
+    meta = call.meta
+    if tool.contract is not None and tool.contract.takes_call:
+        meta = {**meta, CALLER_KEY: Raw(encode_json(_facts(call.ctx.caller, call.policies.input_timeout_ms)))}
     hears_nothing = call.progress_token is None and call.policies.progress_timeout_ms is None
     return UpstreamRequest(
         ctx=call.ctx,
@@ -118,13 +126,27 @@ def _upstream_request(call: Call) -> UpstreamRequest:
         server=tool.server,
         method="tools/call",
         members=call.members,
-        meta=call.meta,
+        meta=meta,
         name=tool.name,
         on_progress=None if hears_nothing else _on_progress(call, call.deadline),
         deadline=call.deadline,
         on_send=partial(_note_sent, call),
         on_asked=call.release_ticket,
     )
+
+
+def _facts(caller: Caller, answer_ms: int) -> dict[str, Any]:
+    """What a Python tool may know of whose call it answers: never a credential."""
+    principal = caller.principal
+    question = Question(ELICIT, b"{}")
+    return {
+        "name": principal.shown,
+        "client": caller.client,
+        "roles": sorted(principal.roles),
+        "groups": sorted(principal.groups),
+        "answerMs": answer_ms,
+        "canBeAsked": why_not(question, relayable_of(caller, Era.MODERN)) is None,
+    }
 
 
 def _on_progress(call: Call, deadline: Deadline) -> OnProgress | None:

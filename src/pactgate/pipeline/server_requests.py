@@ -148,7 +148,7 @@ class ServerRequestBridge:
     def _goes_directly(self, request: UpstreamRequest, session: Session) -> bool:
         """Whether the shared session will do: its server can't ask this caller anything in a request of its own."""
         caller = request.caller
-        is_legacy = session.identity.era is Era.LEGACY
+        is_legacy = not session.asks_by_result
         if (is_legacy and session.peer.capabilities) or (is_legacy and caller.era is Era.MODERN):
             return False
         return not self._connections.wants_own_session(request.server, caller, relayable_of(caller, Era.LEGACY))
@@ -192,7 +192,7 @@ class ServerRequestBridge:
         session = await timed(
             request.ctx, CONNECTION, self._connections.session_for(request.server, caller, capabilities)
         )
-        if session.identity.era is Era.MODERN:
+        if session.asks_by_result:
             return await self._ask_modern(request, session, inner)
         if caller.era is Era.MODERN:
             if request.responses is not None or inner is not None:
@@ -389,8 +389,7 @@ class ServerRequestBridge:
 
 def may_be_input_required(session: Session, response: Response) -> bool:
     """Whether an answer has to be looked at: a modern server may ask even a caller that can't be asked, to come again later."""
-    is_modern = session.identity.era is Era.MODERN
-    return is_modern and response.simple is None and era_bridge.INPUT_REQUIRED_MARK in response.result
+    return session.asks_by_result and response.simple is None and era_bridge.INPUT_REQUIRED_MARK in response.result
 
 
 def _input_required(request: UpstreamRequest, result: bytes) -> Response:

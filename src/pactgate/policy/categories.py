@@ -81,8 +81,10 @@ def _by_hints(
     pattern = most_specific(full_name, settings)
     if pattern is not None:
         return _categorised(ToolCategory(settings[pattern]), f'set by categories["{pattern}"]', hints)
-    if contract is not None:
+    if contract is not None and "category" not in contract.assumed:
         return _categorised(ToolCategory(contract.category), "declared in its contract", hints)
+    if contract is not None:
+        return _categorised(ToolCategory.MUTATION, "not declared: may change things", hints, is_known=False)
     if hints.get("readOnlyHint") is True:
         if hints.get("destructiveHint") is True:
             reason = "the server says readOnlyHint and destructiveHint: may change things"

@@ -8,6 +8,7 @@ Enforces S2/MCP-001 and S2/MCP-003 on the tool's side, and S2/MCP-005: no two ca
 from __future__ import annotations
 
 import asyncio
+import base64
 import sys
 import traceback
 from collections.abc import Callable
@@ -22,10 +23,11 @@ from msgspec import Struct
 from pactgate.core.contract import ERROR_KEY, OPERATIONS_KEY, ContractError, Operation
 from pactgate.core.display import cut
 from pactgate.core.failures import ErrorCode
-from pactgate.protocol.messages import encode_json
+from pactgate.runner.json_types import encode
 from pactgate.runner.observe import EffectWatch, UndeclaredEffectError, current
 from pactgate.runner.signature import ServedTool
-from pactgate.tools import Call, ToolError
+from pactgate.tool_values import Call, Image, Message, NotAnswered
+from pactgate.tools import ToolError
 
 THREADS: Final = 32
 _STANDARD: Final = frozenset(code.value for code in ErrorCode)
@@ -64,22 +66,38 @@ class CallRunner:
 
     async def run(self, tool: ServedTool, arguments: bytes, call: Call) -> CallResult:
         """Run one call. Raises nothing but CancelledError, which ends the call."""
+        watch = self._watch(tool)
+        outcome = await self._observed(tool, arguments, call, watch)
+        return self._to_result(tool, outcome, watch.operations())
+
+    async def read(self, offer: ServedTool, arguments: bytes) -> Any:
+        """The value of a resource or a prompt. Raises ContractFault. What it must not do is reported like what comes too late."""
+        watch = self._watch(offer)
+        outcome = await self._observed(offer, arguments, Call(), watch)
+        watch.tell_unanswered()
+        if isinstance(outcome, _Returned):
+            return outcome.value
+        raise ContractFault(_error_of(offer, outcome))
+
+    def _watch(self, offer: ServedTool) -> EffectWatch:
+        return EffectWatch(offer.name, offer.contract.effects, refuses=self._refuses, on_late=self._on_late)
+
+    async def _observed(self, tool: ServedTool, arguments: bytes, call: Call, watch: EffectWatch) -> Any:
+        """What the function returned, or its exception."""
         try:
             given = tool.arguments.decode(arguments)
         except msgspec.DecodeError as problem:
-            return CallResult(_failed(ContractError(ErrorCode.INVALID_INPUT, f"Invalid arguments: {problem}."), []))
+            return ContractFault(ContractError(ErrorCode.INVALID_INPUT, f"Invalid arguments: {problem}."))
         named = {name: getattr(given, name) for name in tool.names}
         if tool.call_parameter is not None:
             named[tool.call_parameter] = call
-        watch = EffectWatch(tool.name, tool.contract.effects, refuses=self._refuses, on_late=self._on_late)
         try:
-            outcome = await self._outcome(tool, named, call, watch)
+            return await self._outcome(tool, named, call, watch)
         except asyncio.CancelledError:
             watch.tell_unanswered()
             raise
         finally:
             watch.has_ended = True
-        return self._to_result(tool, outcome, watch.operations())
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -120,31 +138,38 @@ class CallRunner:
     def _to_result(self, tool: ServedTool, outcome: Any, seen: list[Operation]) -> CallResult:
         if isinstance(outcome, _Returned):
             return self._returned(tool, outcome.value, seen)
-        if isinstance(outcome, ToolError):
-            return CallResult(_failed(_as_error(tool, outcome), seen))
-        if isinstance(outcome, UndeclaredEffectError):
-            return CallResult(_failed(ContractError(ErrorCode.PERMISSION_DENIED, str(outcome)), seen))
-        crash = "".join(traceback.format_exception(outcome))
-        print(crash, end="", file=sys.stderr, flush=True)
-        message = (
-            f"The tool {tool.name} failed unexpectedly. Its author finds the reason on the server's standard error."
-        )
-        return CallResult(_failed(ContractError(ErrorCode.INTERNAL_ERROR, message), seen), crash)
+        crash = None
+        if not isinstance(outcome, ToolError | UndeclaredEffectError | NotAnswered | ContractFault):
+            crash = "".join(traceback.format_exception(outcome))
+        return CallResult(_failed(_error_of(tool, outcome), seen), crash)
 
     def _returned(self, tool: ServedTool, value: Any, seen: list[Operation]) -> CallResult:
-        if tool.result is None:
-            return CallResult(_succeeded(_DONE, None, seen))
+        if tool.result is None and not tool.has_images:
+            return CallResult(_succeeded([_block(_DONE)], None, seen))
         try:
-            structured = encode_json({"result": value} if tool.is_wrapped else value)
-            tool.result.decode(structured)
+            if tool.result is None:
+                result = _succeeded([_block(one) for one in _as_list(value)], None, seen)
+            else:
+                structured = encode({"result": value} if tool.is_wrapped else value)
+                tool.result.decode(structured)
+                result = _succeeded(
+                    [_block(value if isinstance(value, str) else structured.decode())], structured, seen
+                )
         except (TypeError, ValueError, RecursionError) as problem:
             message = f"The tool {tool.name} returned something that does not fit what it declares: {problem}."
             return CallResult(_failed(ContractError(ErrorCode.INVALID_OUTPUT, message), seen))
-        result = _succeeded(value if isinstance(value, str) else structured.decode(), structured, seen)
         if len(result) > self._max_result_bytes:
             message = f"The result of {tool.name} takes {len(result)} bytes; {self._max_result_bytes} can be sent."
             return CallResult(_failed(ContractError(ErrorCode.OPERATION_FAILED, message), seen))
         return CallResult(result)
+
+
+class ContractFault(Exception):  # noqa: N818 - it carries a ContractError
+    """A call that failed in words of its contract."""
+
+    def __init__(self, error: ContractError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 class _Returned:
@@ -161,6 +186,24 @@ async def _awaited(tool: ServedTool, named: dict[str, Any]) -> Any:
         raise RuntimeError(f"the tool tried to end the process: {ending!r}") from ending
 
 
+def _error_of(tool: ServedTool, outcome: BaseException) -> ContractError:
+    """The failure in words of the contract; the traceback of an exception that nobody declared is printed."""
+    if isinstance(outcome, ContractFault):
+        return outcome.error
+    if isinstance(outcome, ToolError):
+        return _as_error(tool, outcome)
+    if isinstance(outcome, UndeclaredEffectError):
+        return ContractError(ErrorCode.PERMISSION_DENIED, str(outcome))
+    if isinstance(outcome, NotAnswered):
+        return ContractError(ErrorCode.OPERATION_FAILED, str(outcome), {"reason": outcome.reason})
+    traceback.print_exception(outcome)
+    sys.stderr.flush()
+    message = (
+        f"The {tool.kind} {tool.name} failed unexpectedly. Its author finds the reason on the server's standard error."
+    )
+    return ContractError(ErrorCode.INTERNAL_ERROR, message)
+
+
 def _as_error(tool: ServedTool, error: ToolError) -> ContractError:
     """A declared or standard code as it is; any other is mapped, and named for whoever looks into it."""
     message = cut(error.message.strip() or f"{tool.name} failed: {error.code}", _MESSAGE_CHARS)
@@ -173,7 +216,7 @@ def _as_error(tool: ServedTool, error: ToolError) -> ContractError:
 
 def _fit(details: dict[str, Any]) -> dict[str, Any]:
     try:
-        text = encode_json(details)
+        text = encode(details)
     except (TypeError, ValueError, RecursionError) as problem:
         return {"detailsLost": f"They can't be written as JSON: {cut(str(problem), 200)}."}
     return (
@@ -181,13 +224,42 @@ def _fit(details: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def _succeeded(text: str, structured: bytes | None, seen: list[Operation]) -> bytes:
-    result: dict[str, Any] = {"content": [{"type": "text", "text": text}]}
+def _as_list(value: Any) -> list[Any]:
+    return [*value] if isinstance(value, list | tuple) else [value]
+
+
+def _block(value: Any) -> dict[str, Any]:
+    """A block of content: an image, or text."""
+    if isinstance(value, Image):
+        return {"type": "image", "data": base64.b64encode(value.data).decode(), "mimeType": value.mime_type}
+    return {"type": "text", "text": value if isinstance(value, str) else encode(value).decode()}
+
+
+def contents_of(offer: ServedTool, uri: str, value: Any) -> dict[str, Any]:
+    """What a resource returned, as the result of `resources/read`. Raises TypeError or ValueError for what can't be sent."""
+    about = {"uri": uri, **({"mimeType": offer.mime_type} if offer.mime_type else {})}
+    if isinstance(value, Image):
+        about, value = {"mimeType": value.mime_type, **about}, value.data
+    if isinstance(value, bytes):
+        return {"contents": [{**about, "blob": base64.b64encode(value).decode()}]}
+    if not isinstance(value, str):
+        about, value = {"mimeType": "application/json", **about}, encode(value).decode()
+    return {"contents": [{**about, "text": value}]}
+
+
+def messages_of(value: Any) -> dict[str, Any]:
+    """What a prompt returned, as the result of `prompts/get`. Raises TypeError or ValueError for what can't be sent."""
+    found = [one if isinstance(one, Message) else Message(one) for one in _as_list(value)]
+    return {"messages": [{"role": one.role, "content": _block(one.text)} for one in found]}
+
+
+def _succeeded(content: list[dict[str, Any]], structured: bytes | None, seen: list[Operation]) -> bytes:
+    result: dict[str, Any] = {"content": content}
     if structured is not None:
         result["structuredContent"] = msgspec.Raw(structured)
-    return encode_json({**result, "isError": False, "_meta": {OPERATIONS_KEY: seen}})
+    return encode({**result, "isError": False, "_meta": {OPERATIONS_KEY: seen}})
 
 
 def _failed(error: ContractError, seen: list[Operation]) -> bytes:
     meta = {ERROR_KEY: error, OPERATIONS_KEY: seen}
-    return encode_json({"content": [{"type": "text", "text": error.message}], "isError": True, "_meta": meta})
+    return encode({"content": [{"type": "text", "text": error.message}], "isError": True, "_meta": meta})

@@ -47,9 +47,13 @@ class LoadError(Exception):
 
 
 class LoadedTools(Struct, frozen=True):
-    """The tools of a file. `files` are those whose change requires a reload."""
+    """What a file offers: its tools and prompts by name, its resources and templates by URI. `files` are those whose change requires
+    a reload."""
 
     tools: dict[str, ServedTool]
+    prompts: dict[str, ServedTool]
+    resources: dict[str, ServedTool]
+    templates: dict[str, ServedTool]
     about: str
     files: tuple[str, ...]
 
@@ -68,7 +72,15 @@ def load(path: Path) -> LoadedTools:
         spec.loader.exec_module(module)
     finally:
         collected.reset(token)
-    return LoadedTools(_take(module, declared, path), (module.__doc__ or "").strip(), tuple(neighbours(path)))
+    served = _take(module, declared, path)
+    return LoadedTools(
+        tools={one.name: one for one in served if one.kind == "tool"},
+        prompts={one.name: one for one in served if one.kind == "prompt"},
+        resources={one.uri: one for one in served if one.kind == "resource" and not one.names},
+        templates={one.uri: one for one in served if one.kind == "resource" and one.names},
+        about=(module.__doc__ or "").strip(),
+        files=tuple(neighbours(path)),
+    )
 
 
 def problems_of(error: BaseException, path: Path) -> tuple[LoadProblem, ...]:
@@ -108,32 +120,34 @@ def _is_beside(module: ModuleType, folder: str) -> bool:
     return os.path.dirname(file) == folder or os.path.dirname(os.path.dirname(file)) == folder
 
 
-def _take(module: ModuleType, declared: list[Declaration], path: Path) -> dict[str, ServedTool]:
+def _take(module: ModuleType, declared: list[Declaration], path: Path) -> list[ServedTool]:
     """The declarations of the file, and those it imported."""
     own = [one for one in declared if one.file == str(path)]
     known = {id(one) for one in own}
     marked = (getattr(value, MARK, None) for value in vars(module).values())
     taken = [one for one in marked if isinstance(one, Declaration) and id(one) not in known]
-    tools: dict[str, ServedTool] = {}
+    served: list[ServedTool] = []
     problems: list[LoadProblem] = []
-    seen: dict[str, Declaration] = {}
+    seen: dict[tuple[str, str], Declaration] = {}
     for one in (*own, *taken):
-        first = seen.setdefault(one.name, one)
+        key = one.uri or one.name
+        first = seen.setdefault((one.kind, key), one)
         if first is not one:
-            problems.append(_problem(one, f"There is a tool of this name already, in line {first.line}."))
+            called = "URI" if one.uri else "name"
+            problems.append(_problem(one, f"There is a {one.kind} of this {called} already, in line {first.line}."))
         problems += [_problem(one, text) for text in one.problems]
-        tool = serve(one) if not one.problems else []
-        if isinstance(tool, ServedTool):
-            tools[one.name] = tool
+        offer = serve(one) if not one.problems else []
+        if isinstance(offer, ServedTool):
+            served.append(offer)
         else:
-            problems += [_problem(one, text) for text in tool]
+            problems += [_problem(one, text) for text in offer]
     if not seen:
-        problems.append(LoadProblem(str(path), 0, "", "It declares no tool: mark a function with @tool(...)."))
+        problems.append(LoadProblem(str(path), 0, "", "It declares no tool: mark a function with @tool."))
     if len(seen) > MAX_TOOLS:
         problems.append(LoadProblem(str(path), 0, "", f"It declares {len(seen)} tools; {MAX_TOOLS} are allowed."))
     if problems:
         raise LoadError(problems)
-    return tools
+    return served
 
 
 def _problem(declared: Declaration, text: str) -> LoadProblem:

@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from pactgate.core.contract import Effect
+from pactgate.core.script_metadata import MAX_CHARS, ScriptMetadata, read_script_metadata
 from pactgate.protocol.framing import OversizedError
 from pactgate.runner import observe
 from pactgate.runner.load import LoadedTools, load, neighbours, problems_of
@@ -96,8 +97,11 @@ def _close(*descriptors: int) -> None:
 
 
 async def keep_loaded(path: Path, server: RunnerServer, outside: EffectWatch) -> None:
-    """Load the file, and reload it whenever it or a module beside it has changed. Runs until cancelled."""
-    while True:
+    """Load the file, and reload it whenever it or a module beside it has changed. Returns when it wants other packages."""
+    packages = _packages(path, None)
+    while (
+        _packages(path, packages) == packages
+    ):  # else it is started again, by an interpreter with the packages it wants now
         before = _state(str(path))
         outcome = await attempt(path, outside)
         if isinstance(outcome, LoadedTools):
@@ -114,6 +118,15 @@ async def keep_loaded(path: Path, server: RunnerServer, outside: EffectWatch) ->
         seen = [before, *_look(files[1:])]
         while _look(files) == seen:  # noqa: ASYNC110 - somebody else changes a file: there is no event to wait for
             await asyncio.sleep(LOOK_EVERY_S)
+
+
+def _packages(path: Path, before: ScriptMetadata | None) -> ScriptMetadata | None:
+    """The packages that the file asks for; as before, where that can't be read now."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as source:
+            return read_script_metadata(source.read(MAX_CHARS))
+    except (OSError, ValueError):
+        return before
 
 
 async def attempt(path: Path, outside: EffectWatch | None = None) -> LoadedTools | BaseException:

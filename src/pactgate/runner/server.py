@@ -1,4 +1,4 @@
-"""The protocol side of the runner: an MCP server of either era on two descriptors, for the tools of one file.
+"""The protocol side of the runner: an MCP server of either era on two descriptors, for the tools, resources and prompts of one file.
 
 Requests run concurrently, within a bound. The output of tools goes to stderr, and their stdin is empty, because the protocol has stdin
 and stdout. A file that can't be loaded answers every list with an error until it can. Must not: answer a cancelled request, or let one
@@ -19,16 +19,21 @@ import msgspec
 from msgspec import Raw
 
 from pactgate import __version__
-from pactgate.core.contract import REPORT_METHOD, Operation, Report
+from pactgate.core.contract import CALLER_KEY, REPORT_METHOD, REQUEST_KEY, Operation, Report
 from pactgate.core.display import cut
+from pactgate.core.failures import ErrorCode
 from pactgate.protocol import legacy, messages, modern, versions
+from pactgate.protocol.era_bridge import RESPONSES, STATE
 from pactgate.protocol.framing import LineDecoder, OversizedError
 from pactgate.protocol.messages import Notification, Rejection, Request, encode_json
 from pactgate.protocol.versions import MODERN_VERSIONS, Era
-from pactgate.runner.calls import CallRunner
+from pactgate.runner.calls import CallRunner, ContractFault, contents_of, messages_of
 from pactgate.runner.load import LoadedTools
 from pactgate.runner.observe import EffectWatch
-from pactgate.tools import Call
+from pactgate.runner.running_call import CallerFacts, OnLog, OnProgress, RunningCall, WaitingCalls
+from pactgate.runner.signature import ServedTool
+from pactgate.runner.uri_template import find_by_uri
+from pactgate.tool_values import LogLevel
 
 MAX_RUNNING: Final = 256
 MAX_MESSAGE_BYTES: Final = 128 * 1024 * 1024
@@ -38,7 +43,15 @@ FRAME_BYTES: Final = 4096
 """More than a response has besides its result: an id and the server info."""
 READ_BYTES: Final = 64 * 1024
 REPORT_CHARS: Final = 3000
+LOG_CHARS: Final = 64 * 1024
 STUCK: Final = 3
+_MEMBERS: Final = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}
+_RANK: Final = {level: rank for rank, level in enumerate(modern.LOG_LEVELS)}
 
 
 class RunnerServer:
@@ -67,13 +80,16 @@ class RunnerServer:
             refuses=refuses, max_result_bytes=max_result_bytes - FRAME_BYTES, on_late=self.tell_late, on_stuck=on_stuck
         )
         self._running: dict[str | int, asyncio.Task[None]] = {}
+        self._waiting = WaitingCalls()
+        self._log_level = "info"
 
     def offer(self, box: LoadedTools) -> None:
         """Serve these tools from now on."""
         is_new, self._box, self._problem = self.is_loaded.is_set(), box, None
         self.is_loaded.set()
         if is_new:
-            self._notify("notifications/tools/list_changed")
+            for entries in ("tools", "prompts", "resources"):
+                self._notify(f"notifications/{entries}/list_changed")
             self._report(Report("reloaded", text=f"{len(box.tools)} tools"))
 
     def refuse(self, problem: str) -> None:
@@ -163,21 +179,37 @@ class RunnerServer:
         self._write(messages.encode_result(request.id, result))
 
     async def _result(self, request: Request) -> bytes:
-        if request.method == "tools/call":
-            return await self._call(request)
-        if request.method == "tools/list":
-            if "cursor" in messages.members(request.params or b"{}"):
+        method, params = request.method, messages.members(request.params or b"{}")
+        if method == "tools/call":
+            return await self._call(request, params)
+        if method in _MEMBERS:
+            if "cursor" in params:
                 raise _RequestError(messages.INVALID_PARAMS, "There is no such cursor; the list has one page.")
             box = await self._loaded()
-            return encode_json({"tools": [Raw(tool.definition) for tool in box.tools.values()]})
-        if request.method in ("initialize", "server/discover"):
-            return encode_json(self._about(request.method))
-        if request.method == "ping":
+            offers = {
+                "tools/list": box.tools,
+                "prompts/list": box.prompts,
+                "resources/list": box.resources,
+                "resources/templates/list": box.templates,
+            }[method]
+            return encode_json({_MEMBERS[method]: [Raw(one.definition) for one in offers.values()]})
+        if method == "resources/read":
+            return await self._read(params)
+        if method == "prompts/get":
+            return await self._get_prompt(params)
+        if method == "logging/setLevel":
+            return self._set_level(params)
+        if method in ("initialize", "server/discover"):
+            return encode_json(self._about(method))
+        if method == "ping":
             return b"{}"
-        raise _RequestError(messages.METHOD_NOT_FOUND, f"There is no method {request.method[:100]!r} here: only tools.")
+        raise _RequestError(messages.METHOD_NOT_FOUND, f"There is no method {method[:100]!r} here.")
 
     def _about(self, method: str) -> dict[str, Any]:
-        about: dict[str, Any] = {"capabilities": {"tools": {"listChanged": True}}}
+        changes = {"listChanged": True}
+        about: dict[str, Any] = {
+            "capabilities": {"tools": changes, "prompts": changes, "resources": changes, "logging": {}}
+        }
         if self._box is not None and self._box.about:
             about["instructions"] = self._box.about
         if method == "server/discover":
@@ -190,33 +222,79 @@ class RunnerServer:
             raise _RequestError(messages.INTERNAL_ERROR, f"The file can't be served: {self._problem}")
         return self._box
 
-    async def _call(self, request: Request) -> bytes:
-        params = messages.members(request.params or b"{}")
+    async def _call(self, request: Request, params: dict[str, Raw]) -> bytes:
         box = await self._loaded()
-        name = messages.value(params["name"]) if "name" in params else None
-        tool = box.tools.get(name) if isinstance(name, str) else None
-        if tool is None:
-            known = ", ".join(box.tools)
-            raise _RequestError(
-                messages.INVALID_PARAMS, f"There is no tool {str(name)[:64]!r}; there are: {cut(known, 500)}."
-            )
-        arguments = bytes(params.get("arguments", Raw(b"{}")))
-        call = Call(self._teller(params.get("_meta")))
-        ending = await self.calls.run(tool, arguments, call)
+        meta = _object(params.get("_meta"))
+        if STATE in params:
+            running = self._waiting.take(messages.value(params[STATE]))
+            if running is None:
+                raise _RequestError(messages.INVALID_PARAMS, "No call waits for these answers.")
+        else:
+            tool = _named(box.tools, "tool", params)
+            running = RunningCall(tool, _caller(meta))
+            running.begin(self.calls.run(tool, bytes(params.get("arguments", Raw(b"{}"))), running.call))
+        running.on_progress, running.on_log = self._teller(meta), self._logger(running.tool, request)
+        running.answer(params.get(RESPONSES))
+        ending = await running.step()
+        if ending is None:
+            state = self._waiting.hold(running)
+            if state is not None:
+                return running.input_required(state)
+            await running.end()
+            raise _RequestError(messages.INTERNAL_ERROR, "Too many calls wait for answers of their clients.")
         if ending.crash is not None:
-            self._report(Report("crashed", tool.name, ending.crash[-REPORT_CHARS:]))
+            self._report(Report("crashed", running.tool, ending.crash[-REPORT_CHARS:]))
         return ending.result
 
-    def _teller(self, raw: Raw | None) -> Callable[[float, float | None, str | None], None] | None:
-        meta = None if raw is None else messages.value(raw)
-        token = meta.get("progressToken") if isinstance(meta, dict) else None
+    async def _read(self, params: dict[str, Raw]) -> bytes:
+        box = await self._loaded()
+        uri = messages.value(params["uri"]) if "uri" in params else None
+        found = find_by_uri(uri, box.resources, box.templates) if isinstance(uri, str) else None
+        if found is None:
+            raise _RequestError(messages.RESOURCE_NOT_FOUND, f"There is no resource {str(uri)[:200]!r}.")
+        offer, arguments = found
+        return await self._value(offer, encode_json(arguments), lambda value: contents_of(offer, str(uri), value))
+
+    async def _get_prompt(self, params: dict[str, Raw]) -> bytes:
+        box = await self._loaded()
+        return await self._value(
+            _named(box.prompts, "prompt", params), bytes(params.get("arguments", Raw(b"{}"))), messages_of
+        )
+
+    async def _value(self, offer: ServedTool, arguments: bytes, to_result: Callable[[Any], dict[str, Any]]) -> bytes:
+        try:
+            return encode_json(to_result(await self.calls.read(offer, arguments)))
+        except ContractFault as fault:
+            code = messages.INVALID_PARAMS if fault.error.code == ErrorCode.INVALID_INPUT else messages.INTERNAL_ERROR
+            raise _RequestError(code, fault.error.message) from None
+        except (TypeError, ValueError, RecursionError) as problem:
+            message = f"The {offer.kind} {offer.name} returned something that can't be sent: {problem}."
+            raise _RequestError(messages.INTERNAL_ERROR, message) from None
+
+    def _set_level(self, params: dict[str, Raw]) -> bytes:
+        level = messages.value(params["level"]) if "level" in params else None
+        if level not in _RANK:
+            raise _RequestError(messages.INVALID_PARAMS, f"The level must be one of {', '.join(_RANK)}.")
+        self._log_level = level
+        return b"{}"
+
+    def _logger(self, tool: str, request: Request) -> OnLog:
+        def log(level: LogLevel, message: str) -> None:
+            if _RANK[level] >= _RANK[self._log_level]:
+                told = {"level": level, "logger": tool, "data": cut(message, LOG_CHARS)}
+                own = {"_meta": {REQUEST_KEY: request.key}} if self._reports else {}
+                self._notify("notifications/message", {**told, **own})
+
+        return log
+
+    def _teller(self, meta: dict[str, Any]) -> OnProgress | None:
+        token = meta.get("progressToken")
         if isinstance(token, bool) or not isinstance(token, str | int):
             return None
 
         def tell(done: float, total: float | None, message: str | None) -> None:
             told = {"progressToken": token, "progress": done, "total": total, "message": message}
-            known = {key: value for key, value in told.items() if value is not None}
-            self._loop.call_soon_threadsafe(self._notify, "notifications/progress", known)
+            self._notify("notifications/progress", {key: value for key, value in told.items() if value is not None})
 
         return tell
 
@@ -241,6 +319,7 @@ class RunnerServer:
             task.cancel()
         if running:
             await asyncio.wait(running)
+        await self._waiting.close()
         self.calls.close()
 
 
@@ -249,6 +328,27 @@ class _RequestError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+def _object(raw: Raw | None) -> dict[str, Any]:
+    value = None if raw is None else messages.value(raw)
+    return value if isinstance(value, dict) else {}
+
+
+def _caller(meta: dict[str, Any]) -> CallerFacts:
+    try:
+        return msgspec.convert(meta.get(CALLER_KEY, {}), CallerFacts)
+    except msgspec.ValidationError:
+        return CallerFacts()
+
+
+def _named(offers: dict[str, ServedTool], kind: str, params: dict[str, Raw]) -> ServedTool:
+    name = messages.value(params["name"]) if "name" in params else None
+    found = offers.get(name) if isinstance(name, str) else None
+    if found is None:
+        known = cut(", ".join(offers), 500)
+        raise _RequestError(messages.INVALID_PARAMS, f"There is no {kind} {str(name)[:64]!r}; there are: {known}.")
+    return found
 
 
 def _cancelled(params: bytes | None) -> str | int | None:

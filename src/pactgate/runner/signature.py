@@ -1,4 +1,4 @@
-"""Makes a tool from a declared function: schemas, the decoder of its arguments, the decoder of its result.
+"""Makes a tool, resource or prompt from a declared function: schemas, the decoder of its arguments, the decoder of its result.
 
 Everything comes from the type hints, as msgspec reads them, and from the docstring. All problems are reported, as sentences.
 Must not: call the function. Serves S2/MCP-001 and S2/MCP-005: each call decodes its own arguments.
@@ -9,24 +9,29 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, get_args, get_type_hints
 
 import msgspec
 from msgspec import NODEFAULT, Struct
+from msgspec.structs import replace
 
 from pactgate.core.contract import CONTRACT_KEY, READ_ONLY_CATEGORIES, Contract, Effect
-from pactgate.protocol.messages import encode_json
-from pactgate.tools import Call, Declaration
+from pactgate.runner.json_types import decoder, encode, schema_of, to_builtins
+from pactgate.tool_values import Call, Image
+from pactgate.tools import Declaration, Kind
 
-_REFERENCE: Final = "#/$defs/{name}"
 _RESULT: Final = "result"
 _IMMUTABLE: Final = (str, int, float, bytes, type(None))
 _UNNAMED: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
+_VARIABLE: Final = re.compile(r"\{(\w+)\}")
 _ENTRY: Final = re.compile(r"^(\s*)(?::param\s+)?(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 
 
 class ServedTool(Struct, frozen=True):
-    """A tool that can be called. `is_wrapped`: its result is not an object, and is sent as `{"result": ...}`."""
+    """A tool that can be called, a resource that can be read, or a prompt that can be got.
+
+    `is_wrapped`: its result is not an object, and is sent as `{"result": ...}`; `has_images`: it is content instead of JSON.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -37,7 +42,11 @@ class ServedTool(Struct, frozen=True):
     result: msgspec.json.Decoder[Any] | None
     is_async: bool
     is_wrapped: bool
+    has_images: bool
     call_parameter: str | None
+    kind: Kind
+    uri: str
+    mime_type: str | None
 
 
 class _SignatureError(Exception):
@@ -49,25 +58,39 @@ class _SignatureError(Exception):
 def serve(declared: Declaration) -> ServedTool | list[str]:
     """The tool, or all problems of its signature."""
     assert declared.contract is not None, "a declaration with problems has no contract"
-    function = declared.function
+    function, is_tool = declared.function, declared.kind == "tool"
     try:
         hints = _hints(function)
         parameters, call_parameter = _parameters(function, hints)
-        arguments, input_schema = _arguments(declared.name, function, parameters, hints)
-        result, output_schema, is_wrapped = _result(hints["return"])
+        arguments, input_schema = _arguments(declared, parameters, hints)
+        if not is_tool:
+            _require_plain(declared, parameters, call_parameter)
+        has_images = is_tool and _has_images(hints["return"])
+        result, output_schema, is_wrapped = _result(hints["return"] if is_tool and not has_images else type(None))
     except _SignatureError as unusable:
         return unusable.problems
+    contract = replace(declared.contract, takes_call=call_parameter is not None)
+    if is_tool:
+        definition = _tool_definition(declared, contract, input_schema, output_schema)
+    elif declared.kind == "resource":
+        definition = _resource_definition(declared)
+    else:
+        definition = _prompt_definition(declared, input_schema)
     return ServedTool(
-        declared.name,
-        function,
-        declared.contract,
-        encode_json(_definition(declared, declared.contract, input_schema, output_schema)),
-        arguments,
-        tuple(one.name for one in parameters),
-        result,
-        inspect.iscoroutinefunction(function),
-        is_wrapped,
-        call_parameter,
+        name=declared.name,
+        function=function,
+        contract=contract,
+        definition=encode(definition),
+        arguments=arguments,
+        names=tuple(one.name for one in parameters),
+        result=result,
+        is_async=inspect.iscoroutinefunction(function),
+        is_wrapped=is_wrapped,
+        has_images=has_images,
+        call_parameter=call_parameter,
+        kind=declared.kind,
+        uri=declared.uri,
+        mime_type=declared.mime_type,
     )
 
 
@@ -102,8 +125,22 @@ def _parameters(function: Callable[..., Any], hints: dict[str, Any]) -> tuple[li
     return kept, calls[0] if calls else None
 
 
+def _require_plain(declared: Declaration, parameters: list[inspect.Parameter], call_parameter: str | None) -> None:
+    """Raise where a resource or a prompt wants what only a tool can have."""
+    problems = [] if call_parameter is None else [f"Only a tool can have a Call; remove {call_parameter!r}."]
+    names, given = _VARIABLE.findall(declared.uri), [one.name for one in parameters]
+    if declared.kind == "resource" and sorted(names) != sorted(given):
+        problems.append(f"Its parameters are {given}, but its URI has {names}: each {{name}} is a parameter.")
+    if problems:
+        raise _SignatureError(problems)
+
+
+def _has_images(hint: Any) -> bool:
+    return hint is Image or any(map(_has_images, get_args(hint)))
+
+
 def _arguments(
-    name: str, function: Callable[..., Any], parameters: list[inspect.Parameter], hints: dict[str, Any]
+    declared: Declaration, parameters: list[inspect.Parameter], hints: dict[str, Any]
 ) -> tuple[msgspec.json.Decoder[Any], dict[str, Any]]:
     """The arguments are the fields of a closed struct: unknown arguments are refused."""
     problems: list[str] = []
@@ -117,31 +154,34 @@ def _arguments(
             fields.append((one.name, hints[one.name], _field(default, hints[one.name])))
     if problems:
         raise _SignatureError(problems)
-    struct = msgspec.defstruct(name, fields, forbid_unknown_fields=True, kw_only=True)
-    schema = _object_schema(struct)
+    struct = msgspec.defstruct(declared.name, fields, forbid_unknown_fields=True, kw_only=True)
+    try:
+        schema = schema_of(struct)
+    except TypeError as problem:
+        raise _SignatureError([f"Its parameters can't be described: {problem}."]) from None
     schema.pop("title", None)
-    described = _parameter_texts(function)
+    described = _parameter_texts(declared.function)
     defaults = {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
     for member, about in schema.get("properties", {}).items():
         if member in described:
             about.setdefault("description", described[member])
         if member in defaults:
-            about.setdefault("default", msgspec.to_builtins(defaults[member]))
-    return msgspec.json.Decoder(struct), schema
+            about.setdefault("default", to_builtins(defaults[member]))
+    return decoder(struct, takes_text=declared.kind != "tool"), schema
 
 
 def _field(default: Any, hint: Any) -> Any:
     """A mutable default is copied for each call."""
     if default is NODEFAULT or isinstance(default, _IMMUTABLE):
         return msgspec.field(default=default)
-    text, kind = encode_json(default), msgspec.json.Decoder(hint)
+    text, kind = encode(default), decoder(hint)
     return msgspec.field(default_factory=lambda: kind.decode(text))
 
 
 def _type_problem(hint: Any) -> str | None:
     try:
-        msgspec.json.schema_components((hint,), ref_template=_REFERENCE)
-        msgspec.json.Decoder(hint)
+        schema_of(hint)
+        decoder(hint)
     except TypeError as problem:
         reason = str(problem).strip().splitlines()[-1]
         return f"has a type that can't be written as JSON: {reason}."
@@ -152,7 +192,7 @@ def _default_problem(default: Any, hint: Any) -> str | None:
     if default is NODEFAULT:
         return None
     try:
-        msgspec.json.decode(encode_json(default), type=hint)
+        decoder(hint).decode(encode(default))
     except (TypeError, ValueError) as problem:
         return f"has a default that does not fit its type: {problem}."
     return None
@@ -164,22 +204,11 @@ def _result(hint: Any) -> tuple[msgspec.json.Decoder[Any] | None, dict[str, Any]
     problem = _type_problem(hint)
     if problem:
         raise _SignatureError([f"What it returns {problem}"])
-    schema = _object_schema(hint)
+    schema = schema_of(hint, is_result=True)
     if schema.get("type") == "object":
-        return msgspec.json.Decoder(hint), schema, False
+        return decoder(hint), schema, False
     wrapper = msgspec.defstruct("Result", [(_RESULT, hint)])
-    return msgspec.json.Decoder(wrapper), {**_object_schema(wrapper), "additionalProperties": False}, True
-
-
-def _object_schema(hint: Any) -> dict[str, Any]:
-    """The schema with its own definition at the root, as MCP wants it, and the others beside it."""
-    (schema,), components = msgspec.json.schema_components((hint,), ref_template=_REFERENCE)
-    name = schema.get("$ref", "").rpartition("/")[2]
-    if name not in components:
-        return {**schema, **({"$defs": components} if components else {})}
-    is_recursive = encode_json(f"#/$defs/{name}") in encode_json(components)
-    root = dict(components[name] if is_recursive else components.pop(name))
-    return {**root, **({"$defs": components} if components else {})}
+    return decoder(wrapper), {**schema_of(wrapper, is_result=True), "additionalProperties": False}, True
 
 
 def _parameter_texts(function: Callable[..., Any]) -> dict[str, str]:
@@ -204,7 +233,7 @@ def _parameter_texts(function: Callable[..., Any]) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def _definition(
+def _tool_definition(
     declared: Declaration, contract: Contract, input_schema: dict[str, Any], output_schema: dict[str, Any] | None
 ) -> dict[str, Any]:
     is_reader = contract.category in READ_ONLY_CATEGORIES
@@ -213,11 +242,32 @@ def _definition(
         hints["destructiveHint"] = False
     hints["openWorldHint"] = Effect.NETWORK in contract.effects
     return {
-        "name": declared.name,
-        **({"title": declared.title} if declared.title else {}),
-        "description": declared.description,
+        **_named(declared),
         "inputSchema": input_schema,
         **({"outputSchema": output_schema} if output_schema is not None else {}),
         "annotations": hints,
         "_meta": {CONTRACT_KEY: contract},
     }
+
+
+def _resource_definition(declared: Declaration) -> dict[str, Any]:
+    place = {"uriTemplate" if _VARIABLE.search(declared.uri) else "uri": declared.uri}
+    return {**place, **_named(declared), **({"mimeType": declared.mime_type} if declared.mime_type else {})}
+
+
+def _prompt_definition(declared: Declaration, input_schema: dict[str, Any]) -> dict[str, Any]:
+    required = input_schema.get("required", ())
+    arguments = [
+        {
+            "name": name,
+            **({"description": about["description"]} if "description" in about else {}),
+            "required": name in required,
+        }
+        for name, about in input_schema.get("properties", {}).items()
+    ]
+    return {**_named(declared), "arguments": arguments}
+
+
+def _named(declared: Declaration) -> dict[str, Any]:
+    title = {"title": declared.title} if declared.title else {}
+    return {"name": declared.name, **title, "description": declared.description}

@@ -1,4 +1,4 @@
-"""What servers listed last, kept on disk for those that are started at their first call: one file each, in a folder of this user alone.
+"""What servers listed last, kept on disk: one file each, in a folder of this user alone.
 
 Bounded in bytes and files. A folder or file that others may write is not used. Must not: hold a secret; the name of a file is a hash.
 """
@@ -16,6 +16,7 @@ from typing import Final
 
 from pactgate.config.file_access import other_writers, read_regular_file
 from pactgate.config.problems import UnreadableError
+from pactgate.config.server_settings import ServerConfig
 from pactgate.protocol.messages import encode_json
 
 MAX_BYTES: Final = 16 * 1024 * 1024
@@ -30,6 +31,13 @@ class KnownLists:
         home = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or "", ".local/state")
         self._folder = Path(home) / _FOLDER if os.path.isabs(home) else None
         self._config = os.path.abspath(config) if config is not None else ""
+
+    def are_kept(self, config: ServerConfig) -> bool:
+        """Whether the lists of a server are kept: what takes time to start or to reach, and is the same server in the next run.
+
+        Not those of our own servers: their tools have contracts, which only they themselves may state.
+        """
+        return config.start == "lazy" or (bool(self._config) and bool(config.command or config.url))
 
     def read(self, server: str, identity: Sequence[str]) -> bytes | None:
         """What was written for a server with this command line; None if there is nothing that can be used."""

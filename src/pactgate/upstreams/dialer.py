@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
@@ -64,6 +66,11 @@ class Session:
     def hint(self) -> Hint:
         """How long what the server said of itself may still be taken for true."""
         return self.identity.hint.after((time.monotonic() - self._began_at) * 1000)
+
+    @property
+    def asks_by_result(self) -> bool:
+        """Whether the server asks back by an input-required result: a modern one, and the runner of Python tools."""
+        return self.identity.era is Era.MODERN or self.peer.is_ours
 
     @property
     def hears_unasked(self) -> bool:
@@ -229,6 +236,8 @@ class Dialer:
         try:
             await peer.open()
             identity = await negotiate(peer, era)
+            if self._grant is not None and self._grant.issuer is not None:
+                identity = replace(identity, issuer=self._grant.issuer)
             connected = True
         finally:
             if not connected:

@@ -42,6 +42,8 @@ class Identity(Struct, frozen=True):
     instructions: str | None = None
     hint: Hint = STALE
     """How long this may be taken for true, from the moment it was said."""
+    issuer: str | None = None
+    """Who signs the gateway in there, if somebody does."""
 
 
 class _DiscoverResult(Struct):

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Final
 
 from msgspec import DecodeError, Raw
+from msgspec.structs import replace
 
+from pactgate.core.contract import REQUEST_KEY
 from pactgate.protocol import messages, modern
-from pactgate.protocol.messages import Notification
+from pactgate.protocol.messages import Notification, encode_json
 
 OnProgress = Callable[[dict[str, Raw]], None]
 OnNotice = Callable[[Notification], None]
@@ -112,6 +114,15 @@ class NotificationRouter:
             return False
         relay(notification)
         return True
+
+
+def attributed(notification: Notification) -> tuple[Notification, int | None]:
+    """A log message of our own runner without the request that it names, and that request."""
+    members = messages.members(notification.params or b"{}")
+    meta = members.pop("_meta", None)
+    held = None if meta is None else messages.value(bytes(meta))
+    key = held.get(REQUEST_KEY) if isinstance(held, dict) else None
+    return replace(notification, params=encode_json(members)), key if isinstance(key, int) else None
 
 
 def member_id(notification: Notification, name: str) -> str | int | None:

@@ -35,7 +35,14 @@ from pactgate.protocol.versions import Era
 from pactgate.upstreams.broken_answers import find_request
 from pactgate.upstreams.channel import Channel, Outgoing, OutputLog
 from pactgate.upstreams.liveness import ANSWER_S, LivenessCheck, RequestLimit, hung_failure
-from pactgate.upstreams.notification_router import LOG_MESSAGE, NotificationRouter, OnNotice, OnProgress, member_id
+from pactgate.upstreams.notification_router import (
+    LOG_MESSAGE,
+    NotificationRouter,
+    OnNotice,
+    OnProgress,
+    attributed,
+    member_id,
+)
 from pactgate.upstreams.pending import PendingRequest
 from pactgate.upstreams.server_request_router import Asker, ServerRequestRouter
 
@@ -379,6 +386,8 @@ class Peer:
             waiting.fulfil(Response(key, b"{}"))
 
     def _notice(self, notification: Notification, for_request: int | None) -> None:
+        if self.is_ours and notification.method == LOG_MESSAGE:
+            notification, for_request = attributed(notification)
         if notification.method == LOG_MESSAGE and self._output is not None:
             self._output.said(self.server, notification.params or b"{}")
         if self._heard.take(notification, for_request, len(self._pending)):

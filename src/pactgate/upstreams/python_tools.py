@@ -7,10 +7,7 @@ Enforces S2/MCP-002 for Python tools: without a sandbox they are observed, with 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -20,9 +17,7 @@ from pactgate.core.events import Emit
 from pactgate.upstreams.channel import OutputLog
 from pactgate.upstreams.process.child_reaper import ChildReaper
 from pactgate.upstreams.process.stdio import StdioChannel
-
-PACKAGE_FOLDER: Final = str(Path(__file__).resolve().parents[2])
-"""Where the interpreter finds us; the runner must be able to read it, whatever it may do otherwise."""
+from pactgate.upstreams.tool_interpreter import folders_of, interpreter_of
 
 
 def python_tools(
@@ -34,26 +29,25 @@ def python_tools(
     output: OutputLog | None = None,
 ) -> StdioChannel:
     assert config.tools is not None
+    command, *words = interpreter_of(config.tools, config.python)
     return StdioChannel(
         config.id,
-        sys.executable,
-        runner_arguments(config.tools, config.undeclared_effects, max_frame_bytes),
+        command,
+        (*words, *runner_options(config.tools, config.undeclared_effects, max_frame_bytes)),
         config.env,
         config.cwd or os.path.dirname(config.tools),
         emit,
         child_reaper=child_reaper,
-        effects=_with_ours(config.effects),
+        effects=_with_ours(config.effects, config.python),
         private_paths=private_paths,
         max_frame_bytes=max_frame_bytes,
         output=output,
     )
 
 
-def runner_arguments(file: str, undeclared: str, max_frame_bytes: int) -> tuple[str, ...]:
-    """Without the working directory on the path of modules: what lies about there is not to be imported."""
-    options = ("--reports", "--undeclared", undeclared, "--max-result-bytes", str(max_frame_bytes))
-    return ("-P", "-m", "pactgate.runner", *options, file)
+def runner_options(file: str, undeclared: str, max_frame_bytes: int) -> tuple[str, ...]:
+    return ("--reports", "--undeclared", undeclared, "--max-result-bytes", str(max_frame_bytes), file)
 
 
-def _with_ours(effects: Effects | None) -> Effects | None:
-    return None if effects is None else replace(effects, read=(*effects.read, PACKAGE_FOLDER))
+def _with_ours(effects: Effects | None, python: str | None) -> Effects | None:
+    return None if effects is None else replace(effects, read=(*effects.read, *folders_of(python)))

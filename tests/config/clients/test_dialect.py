@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pactgate.config.clients.dialect import to_address, to_ours
 from pactgate.config.clients.plan import FoundServer, plan_import
 from pactgate.config.clients.points_here import points_here
-from pactgate.config.clients.table import Client, clients
+from pactgate.config.clients.table import Client, clients, find_client
 from tests.config.clients.client_files import PROJECT, URL, WRITABLE, entries_for, opened
 
 
@@ -68,7 +68,11 @@ OURS: dict[str, dict[str, dict[str, object]]] = {
         "here": {"command": "uvx", "args": ["here", "/srv/ann/shop"], "env": {"A": "${A}"}},
     },
     "gemini": {
-        "search": {"url": "https://search.example/mcp", "headers": {"Authorization": "Bearer ${SEARCH_TOKEN}"}},
+        "search": {
+            "url": "https://search.example/mcp",
+            "headers": {"Authorization": "Bearer ${SEARCH_TOKEN}"},
+            "includeTools": ["find"],
+        },
         "old": {"url": "https://old.example/sse", "transport": "sse"},
     },
     "codex": {
@@ -114,7 +118,33 @@ def test_what_is_not_taken_over_is_said() -> None:
     file = opened("gemini")
     ours = to_ours(file.client, file.servers()["search"], PROJECT)
     assert ours is not None
-    assert ours.notes == ("not taken over: timeout", "its choice of tools (includeTools) is not taken over")
+    assert ours.notes == ("not taken over: timeout",)
+
+
+def test_the_folder_the_variables_and_the_choice_of_tools_of_an_entry_are_taken_over() -> None:
+    client = find_client("vscode")
+    assert isinstance(client, Client)
+    entry = {
+        "command": "npx",
+        "args": ["crm", "${workspaceFolder}/data", "${input:crm-key}"],
+        "envFile": "${workspaceFolder}/.env",
+        "cwd": "work",
+        "tools": ["*"],
+        "includeTools": ["read_*"],
+        "disabledTools": ["drop"],
+        "excludeTools": 7,
+    }
+    ours = to_ours(client, entry, PROJECT)
+    assert ours is not None
+    assert ours.entry == {
+        "command": "npx",
+        "args": ["crm", f"{PROJECT}/data", "${CRM_KEY}"],
+        "envFile": f"{PROJECT}/.env",
+        "cwd": f"{PROJECT}/work",
+        "includeTools": ["read_*"],
+        "excludeTools": ["drop"],
+    }
+    assert (ours.notes, ours.asked_for) == (("not taken over: excludeTools",), ("CRM_KEY",))
 
 
 MEMBERS = (
@@ -128,6 +158,8 @@ MEMBERS = (
     "url",
     "headers",
     "env_http_headers",
+    "envFile",
+    "includeTools",
     "tools",
     "oauth",
 )

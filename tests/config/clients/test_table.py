@@ -29,10 +29,10 @@ def test_the_places_of_files_follow_the_system_and_its_variables() -> None:
     client = find_client("vscode")
     assert isinstance(client, Client)
     env = {"HOME": "/srv/ann", "APPDATA": "C:/ann/AppData/Roaming"}
-    assert client.user_files(env, "linux") == [Path("/srv/ann/.config/Code/User/mcp.json")]
-    assert client.user_files({**env, "XDG_CONFIG_HOME": "/cfg"}, "linux") == [Path("/cfg/Code/User/mcp.json")]
-    assert client.user_files(env, "darwin") == [Path("/srv/ann/Library/Application Support/Code/User/mcp.json")]
-    assert client.user_files(env, "win32") == [Path("C:/ann/AppData/Roaming/Code/User/mcp.json")]
+    assert client.user_files(env, "linux")[:1] == [Path("/srv/ann/.config/Code/User/mcp.json")]
+    assert client.user_files({**env, "XDG_CONFIG_HOME": "/cfg"}, "linux")[:1] == [Path("/cfg/Code/User/mcp.json")]
+    assert client.user_files(env, "darwin")[:1] == [Path("/srv/ann/Library/Application Support/Code/User/mcp.json")]
+    assert client.user_files(env, "win32")[:1] == [Path("C:/ann/AppData/Roaming/Code/User/mcp.json")]
     codex = find_client("codex")
     assert isinstance(codex, Client)
     assert codex.user_files({**env, "CODEX_HOME": "/srv/codex"}, "linux") == [Path("/srv/codex/config.toml")]

@@ -104,6 +104,7 @@ async def test_a_hundred_callers_that_were_refused_cause_one_refresh(
     old = keep_grant(server, store)
     async with opened(server, store) as grant:
         await grant.prepare()
+        assert grant.issuer == server.origin
         await asyncio.gather(*(grant.renew(old) for _ in range(100)))
         assert grant.token != old
     assert len(server.refreshes) == 1

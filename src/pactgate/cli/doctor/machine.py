@@ -21,6 +21,10 @@ from pactgate.upstreams.process.child import child_environment
 from pactgate.upstreams.process.sandbox import probe
 
 _TOPIC: Final = "machine"
+_ONLY_ON_LINUX: Final = (
+    "the kernel can't enforce the effects of servers (declared and observed only) or bound their memory and processes, "
+    "and a server that detaches itself may outlive the gateway"
+)
 _OPTIONAL: Final = {"uvloop": "The gateway works without it, but slower. Run: pip install uvloop"}
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)[^;]*?>=([0-9.]+)")
 _PROGRAM_S: Final = 5.0
@@ -78,7 +82,10 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _kernel() -> Iterator[Finding]:
     if sys.platform != "linux":
-        yield warn(_TOPIC, f"{sys.platform} is not Linux", "Some protection of child processes works on Linux only.")
+        system = {"darwin": "macOS"}.get(sys.platform, sys.platform)
+        yield warn(
+            _TOPIC, f"{system}: {_ONLY_ON_LINUX}", "Clients and servers work as on Linux; run it there for protection."
+        )
         return
     if _has_pidfd():
         yield ok(_TOPIC, "pidfd: the end of a child process is noticed at once")

@@ -23,7 +23,6 @@ _UNUSED: Final = frozenset(
     {
         "alwaysAllow",
         "autoApprove",
-        "available_tools",
         "bundled",
         "dev",
         "display_name",
@@ -34,9 +33,11 @@ _UNUSED: Final = frozenset(
     | {"id", "inputs", "metadata", "name", "oauth", "source", "transport", "transportType", "trust", "type", "version"}
 )
 """Members that say nothing about how a server is reached, or that are read elsewhere here."""
-_CHOICES: Final = frozenset(
-    {"allowedTools", "disabledTools", "disabled_tools", "enabled_tools", "excludeTools", "includeTools", "tools"}
-)
+_CHOICES: Final = {
+    "includeTools": ("includeTools", "enabled_tools", "allowedTools", "available_tools", "tools"),
+    "excludeTools": ("excludeTools", "disabledTools", "disabled_tools"),
+}
+"""Which tools a client shows, in the words of clients."""
 _NOT_MCP: Final = frozenset({"builtin", "platform", "frontend", "inline_python"})
 
 
@@ -60,6 +61,7 @@ def to_ours(client: Client, given: Mapping[str, Any], folder: Path) -> OurEntry 
         return None
     if given.get("enabled") is False or given.get("disabled") is True:
         entry["enabled"] = False
+    entry |= reader.choices()
     return OurEntry(entry, tuple(reader.notes()), tuple(reader.asked_for))
 
 
@@ -119,8 +121,9 @@ class _Reader:
         names = self._take("env_keys")
         if isinstance(names, list) and names:  # Goose keeps the values in a keyring
             entry["env"] = {**entry.get("env", {}), **{str(name): self._asked(str(name)) for name in names}}
-        if isinstance(cwd := self._take("cwd"), str) and cwd:
-            entry["cwd"] = str(self._folder / self._text(cwd))
+        for member in ("cwd", "envFile"):
+            if isinstance(path := self._take(member), str) and path:
+                entry[member] = self._path(path)
         if isinstance(given.get("description"), str):
             self._read.add("description")
         return entry
@@ -140,16 +143,25 @@ class _Reader:
             entry["headers"] = headers
         return entry
 
+    def choices(self) -> dict[str, list[str]]:
+        """The tools that the client shows, and those that it does not."""
+        chosen: dict[str, list[str]] = {}
+        for ours, names in _CHOICES.items():
+            for name in names:
+                tools = self._given.get(name)
+                if isinstance(tools, list) and all(isinstance(one, str) for one in tools):
+                    self._read.add(name)
+                    if tools and tools != ["*"]:
+                        chosen.setdefault(ours, []).extend(tools)
+        return chosen
+
     def notes(self) -> list[str]:
         left = [
-            key for key, value in self._given.items() if key not in self._read | _UNUSED and value not in (None, {}, [])
+            key
+            for key, value in self._given.items()
+            if key not in self._read | _UNUSED and key != "description" and value not in (None, {}, [])
         ]
-        choices = [key for key in left if key in _CHOICES and self._given[key] != ["*"]]
-        others = [key for key in left if key not in _CHOICES and key != "description"]
-        notes = [f"not taken over: {', '.join(others)}"] if others else []
-        if choices:
-            notes.append(f"its choice of tools ({', '.join(choices)}) is not taken over")
-        return notes
+        return [f"not taken over: {', '.join(left)}"] if left else []
 
     def _headers(self) -> dict[str, Any]:
         held: Any = self._given
@@ -189,6 +201,11 @@ class _Reader:
             return self._asked(input_variable(inside.removeprefix("input:")))
         found = _OURS.fullmatch(inside)
         return f"${{{found[1]}{found[2] or ''}}}" if found else f"$${{{inside}}}"
+
+    def _path(self, text: str) -> str:
+        """A path from the folder of the project; one that begins with a variable is left as it is."""
+        path = self._text(text)
+        return path if path.startswith("${") else str(self._folder / path)
 
     def _asked(self, name: str) -> str:
         self.asked_for[name] = None

@@ -42,10 +42,10 @@ class Client(Struct, frozen=True, forbid_unknown_fields=True):
     headers: Key = ()
     variable: str | None = None
     token_variable: str | None = None
+    inputs: bool = False
     dollar: bool = False
     program: Literal["usual", "array", "goose"] = "usual"
     program_fixed: dict[str, Any] = {}
-    switch: tuple[str, bool] | None = None
     import_only: bool = False
 
     def user_files(self, environ: Mapping[str, str], system: str = sys.platform) -> list[Path]:

@@ -61,6 +61,8 @@ class ServerGrant:
         grant it is: without one nothing is sent."""
         self.server = settings.server
         self.token = ""
+        self.issuer: str | None = None
+        """Who gave the token: the authorization server that the gateway is signed in at."""
         self._fetcher = fetcher
         self._grants = grants
         self._know = know
@@ -243,6 +245,7 @@ class ServerGrant:
             secrets = (grant.access_token, grant.refresh_token, grant.client.secret)
             self._know([secret for secret in secrets if secret])
         self.token = grant.access_token
+        self.issuer = grant.client.issuer
         self._refusal = None
 
     def _required(self, why: str) -> GatewayFailure:

@@ -1,0 +1,25 @@
+"""URIs find the resource or the template that serves them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pactgate.runner.uri_template import find_by_uri
+
+RESOURCES = {"notes://all": "all"}
+TEMPLATES = {"notes://{number}": "one", "notes://{number}/{part}.txt": "part"}
+
+
+@pytest.mark.parametrize(
+    ("uri", "found"),
+    [
+        ("notes://all", ("all", {})),
+        ("notes://7", ("one", {"number": "7"})),
+        ("notes://7/a%20b.txt", ("part", {"number": "7", "part": "a b"})),
+        ("notes://7/a/b.txt", None),
+        ("notes://", None),
+        ("notes://7/axtxt", None),
+    ],
+)
+def test_a_variable_is_one_part_of_the_path(uri: str, found: object) -> None:
+    assert find_by_uri(uri, RESOURCES, TEMPLATES) == found
