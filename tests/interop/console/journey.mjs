@@ -240,6 +240,7 @@ const steps = {
     await form.getByRole("button", { name: "Apply" }).click();
     await page.locator(".setting", { hasText: "limits.maxArraySize" }).getByText("changed while running").waitFor();
     await page.goto(`${given.origin}/console/settings?find=command`);
+    await page.locator(".setting").first().waitFor();
     seen.from_command_line = await page.locator(".setting .path").allInnerTexts();
   },
   async server() {
