@@ -52,7 +52,7 @@ async function callOften(name, count) {
     "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": name,
   };
   const callers = 8;
-  const pauseMs = 10;
+  const pauseMs = 20;
   let left = count;
   const caller = async () => {
     while (left-- > 0) {
