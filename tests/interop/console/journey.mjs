@@ -52,7 +52,7 @@ async function callOften(name, count) {
     "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": name,
   };
   const callers = 8;
-  const pauseMs = 10;
+  const pauseMs = 20;
   let left = count;
   const caller = async () => {
     while (left-- > 0) {
@@ -240,6 +240,7 @@ const steps = {
     await form.getByRole("button", { name: "Apply" }).click();
     await page.locator(".setting", { hasText: "limits.maxArraySize" }).getByText("changed while running").waitFor();
     await page.goto(`${given.origin}/console/settings?find=command`);
+    await page.locator(".setting").first().waitFor();
     seen.from_command_line = await page.locator(".setting .path").allInnerTexts();
   },
   async server() {
