@@ -44,7 +44,7 @@ class _DirectClient(GatewayClient):
         self._server = server
 
     def rows(self, name: str, *, wanted: str = "") -> list[dict[str, Any]]:
-        rows = [row for row in super().rows(name) if row.get("serverId") == self._server]
+        rows = [row for row in super().rows(name, wanted=wanted) if row.get("serverId") == self._server]
         return [{**row, "exposedName": row["toolName"]} if "toolName" in row else row for row in rows]
 
     def ask(self, method: str, params: Any, **more: Any) -> dict[str, Any]:
