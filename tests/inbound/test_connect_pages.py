@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from pactgate.core.failures import GatewayFailure
-from pactgate.inbound.connect_pages import MAX_FORM_BYTES, ConnectPages, SignedInPerson, Ticket
+from pactgate.inbound.connect_pages import MAX_FORM_BYTES, CheckedPerson, ConnectPages, LinkTicket
 from pactgate.upstreams.oauth.connect import Ticket as RealTicket
 from pactgate.upstreams.oauth.steps import sign_in_failure
 from tests.support.facing import serving
@@ -24,7 +24,7 @@ class SignIns:
         self.document = lambda: f"{base}/oauth/client.json" if base.startswith("https") else ""
         self.failure: GatewayFailure | None = None
 
-    async def find(self, name: str) -> Ticket | None:
+    async def find(self, name: str) -> LinkTicket | None:
         return RealTicket("<b>vault</b>", "alice", "<i>alice</i>", "")
 
     async def begin(self, name: str, browser: str) -> str:
@@ -45,7 +45,7 @@ class Nobody:
     async def begin(self, issuer: str, link: str, redirect_uri: str, browser: str) -> str:
         return redirect_uri
 
-    async def finish(self, answer: Mapping[str, str], browser: str) -> SignedInPerson | None:
+    async def finish(self, answer: Mapping[str, str], browser: str) -> CheckedPerson | None:
         return None
 
 

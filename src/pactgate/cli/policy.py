@@ -20,7 +20,7 @@ from pactgate.config.model import Config
 from pactgate.core.context import AppliedRule
 from pactgate.core.principal import OF_KEYS, Principal, PrincipalKind
 from pactgate.core.values import Tool
-from pactgate.policy.permissions.comparison import ALWAYS, Reach, class_label, class_pairs, compare, reach_of
+from pactgate.policy.permissions.comparison import ALWAYS, ClassReach, class_label, class_pairs, compare, reach_of
 from pactgate.policy.permissions.rules import Denied, Grant, Permissions, class_of
 from pactgate.policy.permissions.selection import Subject
 from pactgate.protocol.messages import encode_json
@@ -128,7 +128,7 @@ def matrix(*, config: str | None, as_json: bool, **source: Any) -> int:
     return 0
 
 
-def _show_matrix(classes: Sequence[str], tools: Sequence[Tool], rows: Sequence[Sequence[Reach]]) -> None:
+def _show_matrix(classes: Sequence[str], tools: Sequence[Tool], rows: Sequence[Sequence[ClassReach]]) -> None:
     """A column for each class; on a terminal that is too narrow for them, the names of the classes by answer."""
     answers = [(tool.full_name, [reach.answer for reach in row]) for tool, row in zip(tools, rows, strict=True)]
     columns = [Column("TOOL"), *(Column(name, _STYLES) for name in classes)]
@@ -190,7 +190,7 @@ def _changes(before: Config, after: Config, tools: Iterable[Tool]) -> list[dict[
     ]
 
 
-def _facts(reach: Reach) -> dict[str, Any]:
+def _facts(reach: ClassReach) -> dict[str, Any]:
     return {
         "answer": reach.answer,
         "rules": [clause.applied.number for clause in reach.clauses],

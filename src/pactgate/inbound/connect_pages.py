@@ -62,7 +62,7 @@ _BAD_TOKEN: Final = "That token or key was not accepted."
 _LATER: Final = b"Retry-After: 1\r\n"
 
 
-class Ticket(Protocol):
+class LinkTicket(Protocol):
     """Whose sign-in to which server a link is for; `issuer` can say who somebody is, where it is not empty."""
 
     @property
@@ -78,13 +78,13 @@ class Ticket(Protocol):
     def issuer(self) -> str: ...
 
 
-class CallerSignIns(Protocol):
+class SignInLinks(Protocol):
     """The sign-ins of callers. `upstreams/oauth/connect.py` has the ones there are."""
 
     base: Callable[[], str | None]
     document: Callable[[], str]
 
-    async def find(self, name: str) -> Ticket | None:
+    async def find(self, name: str) -> LinkTicket | None:
         """The ticket of a link, which stays good."""
 
     async def begin(self, name: str, browser: str) -> str:
@@ -94,7 +94,7 @@ class CallerSignIns(Protocol):
         """Keep the grant of an answer. Returns the server; None for what this browser did not begin. Raises GatewayFailure."""
 
 
-class SignedInPerson(Protocol):
+class CheckedPerson(Protocol):
     """What an identity provider says of a person, and what it has to fit."""
 
     @property
@@ -113,7 +113,7 @@ class SignedInPerson(Protocol):
     def nonce(self) -> str: ...
 
 
-class PersonSignIn(Protocol):
+class PersonCheck(Protocol):
     """Asks identity providers. `upstreams/oauth/person.py` has the one there is."""
 
     def knows(self, issuer: str) -> bool:
@@ -122,7 +122,7 @@ class PersonSignIn(Protocol):
     async def begin(self, issuer: str, link: str, redirect_uri: str, browser: str) -> str:
         """The URL at which a person signs in. Raises GatewayFailure."""
 
-    async def finish(self, answer: Mapping[str, str], browser: str) -> SignedInPerson | None:
+    async def finish(self, answer: Mapping[str, str], browser: str) -> CheckedPerson | None:
         """Who it was; None for an answer to something else, or of another browser. Raises GatewayFailure."""
 
 
@@ -131,8 +131,8 @@ class ConnectPages:
 
     def __init__(
         self,
-        sign_ins: CallerSignIns,
-        person: PersonSignIn,
+        sign_ins: SignInLinks,
+        person: PersonCheck,
         guard: Callable[[], Guard],
         checks: ExchangeTasks,
         brake: GuessBrake,
@@ -242,7 +242,7 @@ class ConnectPages:
         else:
             _say(exchange, 200, f"Signed in to {server}", _DONE)
 
-    async def _take_person(self, exchange: HttpExchange, person: SignedInPerson) -> None:
+    async def _take_person(self, exchange: HttpExchange, person: CheckedPerson) -> None:
         try:
             principal = principal_of(person.id_token, person.issuer, person.client_id, person.nonce, time.time())
         except TokenRefusedError as refusal:
@@ -254,7 +254,7 @@ class ConnectPages:
         else:
             await self._begin(exchange, person.link, ticket, principal)
 
-    async def _begin(self, exchange: HttpExchange, link: str, ticket: Ticket, principal: str) -> None:
+    async def _begin(self, exchange: HttpExchange, link: str, ticket: LinkTicket, principal: str) -> None:
         """Send the browser of the right person to the authorization server, and nobody else's anywhere."""
         if principal != ticket.principal:
             _say(exchange, 403, "Refused", _FOREIGN)

@@ -59,7 +59,7 @@ class GivenKeys:
         raise KeyUnusableError("it is the operator's own.")
 
 
-class KeyFile:
+class SealingKeyFile:
     """A file that only its owner may write."""
 
     is_ours = True
@@ -138,7 +138,7 @@ class SystemKeyring:
 def key_source(given: str | None, path: str) -> KeySource:
     """The source for what `PACTGATE_KEY` says, or the file at this path."""
     if given is None:
-        return KeyFile(path)
+        return SealingKeyFile(path)
     return SystemKeyring() if given == KEYRING else GivenKeys(given)
 
 

@@ -24,7 +24,7 @@ from pactgate.app import Gateway
 from pactgate.catalog.discovery import discover
 from pactgate.config.model import Config
 from pactgate.config.sections.listen import ListenSection
-from pactgate.config.sections.sign_in import Exchange, SignIn
+from pactgate.config.sections.sign_in import SignIn, TokenExchange
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.principal import Principal, PrincipalKind
@@ -135,7 +135,7 @@ async def sign_in_settings(scenario: dict[str, Any], context: dict[str, Any], fo
     exchange = None
     if "idp_issuer" in context:
         provider, client = context["idp_issuer"], context["idp_client_id"]
-        exchange = Exchange(issuer=provider, client_id=client, id_jag=True, subject_token_type="id_token")
+        exchange = TokenExchange(issuer=provider, client_id=client, id_jag=True, subject_token_type="id_token")
     return SignIn(
         type="oauth",
         who="service" if is_service else "exchange" if exchange else "shared",

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from msgspec.structs import replace
 
-from pactgate.config.sections.sign_in import Exchange, SignIn
+from pactgate.config.sections.sign_in import SignIn, TokenExchange
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.principal import Principal, PrincipalKind
@@ -64,7 +64,7 @@ async def test_a_caller_without_a_sign_in_has_nothing_sent_for_it(server: SignIn
 
 
 async def test_other_rights_are_another_exchange(server: SignInServer, maker: GrantMaker) -> None:
-    exchange = Exchange(issuer=server.origin)
+    exchange = TokenExchange(issuer=server.origin)
     grants = CallerGrants(config(server, who="exchange", client_id="gw", exchange=exchange), maker)
     assert grants.of(ALICE) is grants.of(ALICE)
     assert grants.of(replace(ALICE, scopes=frozenset({"x"}))) is not grants.of(ALICE)
@@ -121,7 +121,7 @@ async def test_an_assertion_of_the_platform_is_read_at_each_use(
 
 @pytest.mark.parametrize("who", ["user", "exchange"])
 async def test_lists_may_have_a_grant_of_the_gateway_itself(who: str, server: SignInServer, maker: GrantMaker) -> None:
-    exchange = Exchange(issuer=server.origin) if who == "exchange" else None
+    exchange = TokenExchange(issuer=server.origin) if who == "exchange" else None
     settings = config(
         server,
         who=who,

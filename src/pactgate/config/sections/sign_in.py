@@ -41,7 +41,7 @@ Audience = Annotated[str, Meta(min_length=1, max_length=1000)]
 Scope = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[\x21\x23-\x5b\x5d-\x7e]+$")]
 
 
-class Exchange(Section, frozen=True, kw_only=True):
+class TokenExchange(Section, frozen=True, kw_only=True):
     """How the token of a caller becomes one for the server (`who: exchange`). The caller's own token goes to its issuer alone."""
 
     issuer: Annotated[Issuer, doc("Identity provider of the callers, one of `auth.issuers`.")]
@@ -65,7 +65,7 @@ class Exchange(Section, frozen=True, kw_only=True):
     ] = "access_token"
 
     def __repr__(self) -> str:
-        return f"Exchange(issuer={self.issuer!r})"
+        return f"TokenExchange(issuer={self.issuer!r})"
 
 
 class SignIn(Section, frozen=True, kw_only=True):
@@ -113,7 +113,7 @@ class SignIn(Section, frozen=True, kw_only=True):
     scopes: Annotated[
         tuple[Scope, ...], doc("Scopes to ask for. Default: those the server wants.", max_length=100)
     ] = ()
-    exchange: Annotated[Exchange | None, doc("The provider of the callers, where `who` is `exchange`.")] = None
+    exchange: Annotated[TokenExchange | None, doc("The provider of the callers, where `who` is `exchange`.")] = None
 
     @property
     def is_per_caller(self) -> bool:

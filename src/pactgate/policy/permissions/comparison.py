@@ -46,7 +46,7 @@ class Clause(NamedTuple):
         return f"{'allow' if self.is_allow else 'deny'}{''.join(words)}"
 
 
-class Reach(NamedTuple):
+class ClassReach(NamedTuple):
     """What a class has of a subject: the rules that allow it, and those that deny it all the same."""
 
     allows: tuple[Clause, ...] = ()
@@ -63,7 +63,7 @@ class Reach(NamedTuple):
     def clauses(self) -> tuple[Clause, ...]:
         return *self.denies, *self.allows
 
-    def may_exceed(self, other: Reach) -> bool:
+    def may_exceed(self, other: ClassReach) -> bool:
         """Whether this may allow what the other does not."""
         if not self.allows:
             return False
@@ -77,8 +77,8 @@ class Change(NamedTuple):
     gains: bool
     loses: bool
     name: str
-    before: Reach
-    after: Reach
+    before: ClassReach
+    after: ClassReach
 
 
 _OTHERS: Final = "(others)"
@@ -90,7 +90,7 @@ def class_label(name: str | None) -> str:
     return _OTHERS if name is None else name
 
 
-def reach_of(permissions: Permissions | None, name: str | None, tool: Tool) -> Reach:
+def reach_of(permissions: Permissions | None, name: str | None, tool: Tool) -> ClassReach:
     """What callers of a class have of a tool."""
     if permissions is None:
         return _reach([Clause(True, ALWAYS)])
@@ -151,14 +151,14 @@ def _principals(classes: Sequence[CallerClass]) -> Iterator[Principal]:
     yield from map(Principal, sorted(tokens))
 
 
-def _reach(clauses: Iterable[Clause]) -> Reach:
+def _reach(clauses: Iterable[Clause]) -> ClassReach:
     """Without the rules that others make meaningless."""
     given = list(clauses)
     allows, denies = ([one for one in given if one.is_allow is is_allow] for is_allow in (True, False))
     certain, free = ([one for one in some if one.terms == ALWAYS][:1] for some in (denies, allows))
     if certain or not allows:
-        return Reach(denies=tuple(certain))
-    return Reach(tuple(free or allows), tuple(denies))
+        return ClassReach(denies=tuple(certain))
+    return ClassReach(tuple(free or allows), tuple(denies))
 
 
 def _rows(permissions: Permissions | None, name: str | None) -> _Rows:
@@ -172,11 +172,11 @@ def _rows(permissions: Permissions | None, name: str | None) -> _Rows:
     ]
 
 
-def _covered(rows: _Rows, selector: Selector) -> Reach:
+def _covered(rows: _Rows, selector: Selector) -> ClassReach:
     return _reach(clause for wide, clause in rows if wide.covers(selector))
 
 
-def _at_most(rows: _Rows, selector: Selector) -> Reach:
+def _at_most(rows: _Rows, selector: Selector) -> ClassReach:
     """What rules say of a selector, where one that allows a part of it counts."""
     kinds = (SelectorKind.NAME, SelectorKind.SERVER)
     return _reach(

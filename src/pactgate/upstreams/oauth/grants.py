@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from pactgate.config.file_access import read_regular_file
 from pactgate.config.problems import UnreadableError
-from pactgate.config.sections.sign_in import Exchange, SignIn
+from pactgate.config.sections.sign_in import SignIn, TokenExchange
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.principal import Principal, PrincipalKind
@@ -128,7 +128,7 @@ class CallerGrants:
         required = partial(authorization_required, config.id, is_callers=True)
         return ServerGrant(settings_of(config), fetcher, grants, made_by.know, required=required)
 
-    def _by_exchange(self, principal: Principal, wanted: Exchange, fetcher: SignInFetcher) -> Obtain:
+    def _by_exchange(self, principal: Principal, wanted: TokenExchange, fetcher: SignInFetcher) -> Obtain:
         settings, token_of, server = settings_of(self._config), self._made_by.token_of, self._config.id
 
         async def obtain(scopes: tuple[str, ...], now: float) -> SignInGrant:
