@@ -161,7 +161,8 @@ async def test_the_tools_of_a_sign_in_that_has_ended_are_listed_after_a_restart(
     async with Gateway.open(config) as gateway:
         await gateway.discover()
         assert has_tools(gateway)
-        assert "the sign-in has ended. Run `pactgate login vault`" in str(gateway.connections.missing())
+        await eventually(lambda: "Run `pactgate login vault`" in str(gateway.connections.missing()))
+        assert "the sign-in has ended" in str(gateway.connections.missing())
         assert not await call(gateway)
         log_in(config)
         await eventually(partial(call, gateway))

@@ -93,8 +93,8 @@ class LastLists:
             resources=_raws(found.resources),
             templates=_raws(found.templates),
         )
-        self._kept = found
         await asyncio.to_thread(self._store.write, config.id, config.identity, encode_json(known))
+        self._kept = found  # not before: who is cancelled meanwhile has written nothing
 
     async def run(self, session: Session) -> None:
         """Keep what the server lists, until cancelled."""

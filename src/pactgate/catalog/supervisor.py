@@ -233,7 +233,9 @@ class Supervisor:
             return None
         if self.status is ServerStatus.CONNECTED:
             return self.lists.problem or (None if self.lists.has_answered else "still fetching its lists")
-        return None if self.is_asleep or self.lists.is_recalled else self.last_error or "still connecting"
+        if self.is_asleep:
+            return None
+        return self.last_error or (None if self.lists.is_recalled else "still connecting")
 
     def hint(self, method: str) -> Hint | None:
         """The cache hint of this server for a cacheable method; None if the server does not contribute to the result."""
@@ -413,6 +415,8 @@ class Supervisor:
         await session.peer.close()
         await self.change_watcher.close()
         await asyncio.wait({watcher})
+        if self._known is not None and self._lazy is None:
+            await self._known.keep(session)
 
     # -- state changes
 
