@@ -291,14 +291,14 @@ class Gateway:
     async def start(self, *, connects: bool = True) -> None:
         """Without `connects`, the servers are started for the client of `serve_stdio`, when it has said what it offers."""
         await self.open_audit()
+        self._waits_for_client = not connects
+        if connects:  # before anything is waited for: the endpoint may be open, and the first list has to know whom to wait for
+            self.connections.start()
         if self._traces is not None:
             self._traces.start()
         await self.sign_ins.start(self.connections)
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
         await self._replicas.start()
-        self._waits_for_client = not connects
-        if connects:
-            self.connections.start()
 
     async def serve_http(self) -> str:
         """Open the HTTP endpoint on the configured address and socket, and return its URL, or `unix:PATH` of a socket alone."""
