@@ -37,7 +37,7 @@ Exit codes: 0 passed, 1 findings, 2 wrong invocation or nothing could be played.
 _FORMATS: Final = ("text", "json", "junit", "sarif", "markdown", "github", "svg")
 DIALECT_NAMES: Final = (
     *("common", "pactgate", "fastmcp", "1mcp", "litellm", "agentgateway", "docker", "contextforge", "mcp-proxy"),
-    *("supergateway", "direct"),
+    *("supergateway", "nginx", "direct"),
 )
 
 

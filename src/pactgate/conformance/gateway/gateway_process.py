@@ -28,8 +28,12 @@ class GatewayProcess:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self, command: str, values: Mapping[str, str]) -> None:
-        """Start the command; `{config}`, `{port}` and `{command}` in it are replaced."""
-        words = [_filled(word, values) for word in shlex.split(command)]
+        """Start the command; `{config}`, `{port}` and `{command}` in it are replaced.
+
+        `{command}` is several words, so it is put in before the command is split; in double quotes it is one argument.
+        """
+        spelled = command.replace("{command}", values.get("command", ""))
+        words = [_filled(word, values) for word in shlex.split(spelled)]
         with self._log.open("wb") as output:
             try:
                 self._process = await asyncio.create_subprocess_exec(
