@@ -120,12 +120,13 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         Dialect("common", _common),
         Dialect("pactgate", _pactgate, start="pactgate serve --config {config} --port {port}"),
         Dialect("fastmcp", _common, start="fastmcp run {config} --transport http --port {port}"),
-        Dialect("1mcp", _typed, start="npx -y @1mcp/agent serve --config {config} --port {port}"),
+        Dialect("1mcp", _typed, start="1mcp serve --config {config} --port {port}"),
         Dialect(
             "litellm",
             _litellm,
             suffix=".yaml",
-            start="env LITELLM_ENABLE_MCP_STDIO=true LITELLM_SALT_KEY=sk-profile-salt litellm --config {config} --host 127.0.0.1 --port {port}",
+            start="env LITELLM_ENABLE_MCP_STDIO=true LITELLM_SALT_KEY=any"
+            " litellm --config {config} --host 127.0.0.1 --port {port}",
             path="/mcp/",
             headers={"x-litellm-api-key": f"Bearer {_LITELLM_KEY}"},
         ),
@@ -161,7 +162,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             suffix=".txt",
             carries=("ls",),
             why=_ONE,
-            start='npx -y supergateway --stdio "{command}" --outputTransport streamableHttp --stateful --port {port}',
+            start='supergateway --stdio "{command}" --outputTransport streamableHttp --stateful --port {port}',
         ),
         Dialect(
             "nginx",

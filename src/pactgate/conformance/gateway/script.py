@@ -45,6 +45,16 @@ class Tool(Struct, frozen=True, omit_defaults=True):
         return f'{{"name":"{named(self.name, tag)}",{self.members}}}'
 
 
+def structured(name: str, text: str) -> Tool:
+    """A tool that declares structured content, and returns this text as it. Some gateways pass on only what is declared; GWP-034 asks
+    for that, so that it is counted once."""
+    return Tool(
+        name=name,
+        members='"inputSchema":{"type":"object"},"outputSchema":{"type":"object"}',
+        result=f'"content":[{{"type":"text","text":"see structuredContent"}}],"structuredContent":{text}',
+    )
+
+
 class Prompt(Struct, frozen=True, omit_defaults=True):
     """A prompt, in the same way."""
 
