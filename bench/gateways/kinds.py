@@ -33,7 +33,7 @@ class ScoredGateway(Struct, frozen=True):
     name: str
     title: str
     package: str
-    """As `registry:name`, for its version."""
+    """As `npm`, `pypi`, `system` or `ours`, and the name, for its version."""
     command: str
     environment: str = ""
     setup: Mapping[str, str] = {}
@@ -56,7 +56,7 @@ GATEWAYS: Final = (
     ScoredGateway(
         name="pactgate",
         title="Pactgate",
-        package="pypi:pactgate",
+        package="ours:pactgate",
         command=_test("pactgate"),
         notes={
             "GWP-015": "By intent: an error of a server for `tools/call` is a result with `isError`, so that the model sees it "

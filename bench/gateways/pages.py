@@ -78,9 +78,9 @@ def _cell(score: Mapping[str, Any] | None) -> str:
 
 def _section(gateway: ScoredGateway, found: Mapping[str, Any]) -> Iterator[str]:
     registry, package = gateway.package.split(":")
-    place = {"pypi": "PyPI", "npm": "npm", "system": "a package of the system"}[registry]
+    place = {"pypi": "PyPI", "npm": "npm", "system": "a package of the system", "ours": "this repository"}[registry]
     yield f"## {gateway.title}\n\n`{package}` {found['version']}, {place}; "
-    yield f"{found['source']}; {found['date']}, {found['seconds']} s.\n\n"
+    yield f"{found['profile']}; {found['date']}, {found['seconds']} s.\n\n"
     exports = "".join(f"export {name}={value}\n" for name, value in gateway.setup.items() if name != "NODE_OPTIONS")
     yield f"```console\n{exports}{gateway.command}\n```\n\n" + (f"{gateway.remark}\n\n" if gateway.remark else "")
     failed = [result for result in found["results"] if result["status"] in ("fail", "error")]

@@ -73,7 +73,7 @@ def score(gateway: ScoredGateway) -> dict[str, Any]:
     return {
         "name": gateway.name,
         "version": version(gateway),
-        "source": report["source"],
+        "profile": report["source"].rsplit(", ", 1)[-1],
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "seconds": round(time.monotonic() - began),
         "scores": report["scores"],

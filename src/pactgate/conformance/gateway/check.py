@@ -110,6 +110,10 @@ class FidelityCheck(Check):
         if at(got, f"/{self.member}") is MISSING:
             yield self.evidence(exchange.index, "", f"{exchange.route}: no {self.member} came back{_instead(exchange)}")
             return
+        if at(got, "/result/isError") is True and at(value_of(sent[-1]), "/result/isError") is not True:
+            came = "the result came as an error of the tool"
+            yield self.evidence(exchange.index, "/result/isError", f"{exchange.route}: {came}{_instead(exchange)}")
+            return
         for pointer in self.pointers:
             place = f"/{self.member}{pointer}"
             one, other = at(value_of(sent[-1]), place), at(got, place)
@@ -179,5 +183,6 @@ def _instead(exchange: Exchange) -> str:
         return "; nothing came back"
     if not response.data:
         return f"; {response.label}"
-    error = at(value_of(response), "/error/message")
-    return f"; HTTP {response.status}: {shown(error) if error is not MISSING else response.data[:_SHOWN_CHARS]}"
+    places = (at(value_of(response), place) for place in ("/error/message", "/result/content/0/text"))
+    told = next((shown(text) for text in places if text is not MISSING), response.data[:_SHOWN_CHARS])
+    return f"; HTTP {response.status}: {told}"
