@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import select
+import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,8 +25,18 @@ class Switch(Struct, frozen=True):
     status: Callable[[str, int], int] = lambda request, status: status
     times: Callable[[str], int] = lambda request: 1
     """How often a request is sent on."""
+    headers: Callable[[str, dict[str, str]], dict[str, str]] = lambda request, headers: headers
+    """The headers with which a request is sent on."""
+    opening: Callable[[str], str] = lambda request: ""
+    """What an event stream begins with."""
+    gone: Callable[[str], str | None] = lambda request: ""
+    """What is sent on when the client closes its connection: nothing, but the request is closed too (""), or nothing at all (None)."""
     is_behind: bool = False
     """Whether the proxy stands between the gateway and its servers, instead of before the gateway."""
+
+
+Watch = Callable[[socket.socket, threading.Event], None]
+"""Looks after a request until it has ended."""
 
 
 class BreakingProxy:
@@ -49,12 +61,17 @@ class BreakingProxy:
         self._thread.join(5)
 
     @contextmanager
-    def sent(self, verb: str, body: bytes, headers: dict[str, str]) -> Iterator[http.client.HTTPResponse]:
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=20)
+    def sent(
+        self, verb: str, body: bytes, headers: dict[str, str], watch: Watch | None = None
+    ) -> Iterator[http.client.HTTPResponse]:
+        connection, ended = http.client.HTTPConnection(self._host, self._port, timeout=20), threading.Event()
         try:
             connection.request(verb, self._path, body=body or None, headers=headers)
+            if watch is not None:
+                threading.Thread(target=watch, args=(connection.sock, ended), daemon=True).start()
             yield connection.getresponse()
         finally:
+            ended.set()
             connection.close()
 
 
@@ -69,14 +86,41 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", "0"))).decode("utf-8", "surrogateescape")
         text = switch.request(body)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in HOP}
+        headers = switch.headers(body, headers)
         for _ in range(switch.times(body) - 1):
             with self.proxy.sent(self.command, _bytes(text), headers) as response:
                 response.read()
-        with self.proxy.sent(self.command, _bytes(text), headers) as response:
+        with (
+            suppress(OSError, http.client.HTTPException),
+            self.proxy.sent(self.command, _bytes(text), headers, self._watch(body, headers)) as response,
+        ):
             if response.getheader("Content-Type", "").startswith("text/event-stream"):
                 self._stream(response, body, switch)
             else:
                 self._whole(response, body, switch)
+
+    def _watch(self, request: str, headers: dict[str, str]) -> Watch:
+        def watch(sent: socket.socket, ended: threading.Event) -> None:
+            while not ended.wait(0.02):
+                try:
+                    readable, _, _ = select.select([self.connection], [], [], 0)
+                    is_gone = bool(readable) and self.connection.recv(1, socket.MSG_PEEK) == b""
+                except (OSError, ValueError):
+                    return
+                if is_gone:
+                    self._on_gone(request, headers, sent)
+                    return
+
+        return watch
+
+    def _on_gone(self, request: str, headers: dict[str, str], sent: socket.socket) -> None:
+        text = self.proxy.switch.gone(request)
+        if text == "":
+            with suppress(OSError):
+                sent.shutdown(socket.SHUT_RDWR)
+        elif text is not None:
+            with self.proxy.sent("POST", _bytes(text), headers) as response:
+                response.read()
 
     do_POST = do_GET = do_DELETE = _pass  # noqa: N815 - the names of the base class
 
@@ -97,16 +141,21 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
         try:
+            if text := switch.opening(request):
+                self._chunk(b"data: " + _bytes(text) + b"\n\n")
             while line := response.readline():
                 if line.startswith(b"data:"):
                     text = switch.response(request, line[5:].decode("utf-8", "surrogateescape").strip())
                     line = b"data: " + _bytes(text) + b"\n" if text is not None else b": dropped\n"
-                self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
-                self.wfile.flush()
+                self._chunk(line)
             self.wfile.write(b"0\r\n\r\n")
             self.wfile.flush()
         except (OSError, http.client.HTTPException):
             self.close_connection = True
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+        self.wfile.flush()
 
     def _head(self, response: http.client.HTTPResponse, status: int) -> None:
         self.send_response(status)
