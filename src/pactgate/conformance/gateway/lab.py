@@ -178,9 +178,16 @@ class Lab:
 
     async def until_server(self, label: str, is_it: Callable[[Frame], bool], timeout_s: float = 5.0) -> bool:
         """Wait until a server has recorded such a message; whether it did in time."""
+        return await self._until(lambda: self._logs.about({label}), is_it, timeout_s)
+
+    async def until_client(self, label: str, is_it: Callable[[Frame], bool], timeout_s: float = 5.0) -> bool:
+        """Wait until a client has recorded such a message; whether it did in time."""
+        return await self._until(lambda: [frame for frame in self.frames if frame.label == label], is_it, timeout_s)
+
+    async def _until(self, read: Callable[[], list[Frame]], is_it: Callable[[Frame], bool], timeout_s: float) -> bool:
         ends = time.monotonic() + timeout_s
         while time.monotonic() < ends:
-            if any(is_it(frame) for frame in self._logs.about({label}) if frame.at >= self._begun):
+            if any(is_it(frame) for frame in read() if frame.at >= self._begun):
                 return True
             await asyncio.sleep(_POLL_S)
         return False
