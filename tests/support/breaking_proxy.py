@@ -141,8 +141,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
         try:
-            if text := switch.opening(request):
-                self._chunk(b"data: " + _bytes(text) + b"\n\n")
+            if opening := switch.opening(request):
+                self._chunk(b"data: " + _bytes(opening) + b"\n\n")
             while line := response.readline():
                 if line.startswith(b"data:"):
                     text = switch.response(request, line[5:].decode("utf-8", "surrogateescape").strip())
