@@ -23,6 +23,7 @@ from msgspec import convert
 from pactgate.conformance.gateway.script import ServerScript, Step, named
 from pactgate.conformance.gateway.server_dialogue import (
     LEVELS,
+    NOT_ASKED,
     PREFIX,
     STATE,
     Call,
@@ -261,12 +262,11 @@ class ScriptedServer:
         questions = questions_of(data)
         if missing := self._dialogue.missing(call, questions):
             if not call.is_modern:
-                return self._result(
-                    call, '"content":[{"type":"text","text":"the client can not be asked"}],"isError":true'
-                )
+                text = f'"content":[{{"type":"text","text":"{NOT_ASKED}"}}],"isError":true'
+                return self._result(call, text)
             call.status = 400
             needed = json.dumps({"requiredCapabilities": missing})
-            return _error(call, f'{{"code":-32021,"message":"the client can not be asked","data":{needed}}}')
+            return _error(call, f'{{"code":-32021,"message":"{NOT_ASKED}","data":{needed}}}')
         if call.is_modern:
             call.rounds += 1
             if call.rounds <= rounds_done(call):

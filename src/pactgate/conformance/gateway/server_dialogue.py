@@ -16,6 +16,8 @@ from msgspec import Raw, Struct, field
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 STATE: Final = 'gwp \u00e9 "quoted" \\ /+=&#'
 """The state of an input-required result begins so, and ends with the number of the round."""
+NOT_ASKED: Final = "the client can not be asked"
+"""What a server says instead of asking a client that has not declared the capability."""
 PREFIX: Final = "io.modelcontextprotocol/"
 _NEEDED: Final = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
 _MAX_SESSIONS: Final = 10_000
