@@ -29,6 +29,10 @@ class Switch(Struct, frozen=True):
     """The headers with which a request is sent on."""
     opening: Callable[[str], str] = lambda request: ""
     """What an event stream begins with."""
+    closing: Callable[[str], str] = lambda request: ""
+    """What an event stream ends with."""
+    response_headers: Callable[[str, str], str] = lambda name, value: value
+    """The value of a header of the response."""
     gone: Callable[[str], str | None] = lambda request: ""
     """What is sent on when the client closes its connection: nothing, but the request is closed too (""), or nothing at all (None)."""
     is_behind: bool = False
@@ -148,6 +152,8 @@ class _Handler(BaseHTTPRequestHandler):
                     text = switch.response(request, line[5:].decode("utf-8", "surrogateescape").strip())
                     line = b"data: " + _bytes(text) + b"\n" if text is not None else b": dropped\n"
                 self._chunk(line)
+            if closing := switch.closing(request):
+                self._chunk(b"data: " + _bytes(closing) + b"\n\n")
             self.wfile.write(b"0\r\n\r\n")
             self.wfile.flush()
         except (OSError, http.client.HTTPException):
@@ -161,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in response.getheaders():
             if name.lower() not in HOP and name.lower() not in ("date", "server"):
-                self.send_header(name, value)
+                self.send_header(name, self.proxy.switch.response_headers(name.lower(), value))
 
 
 def _bytes(text: str) -> bytes:
