@@ -7,13 +7,6 @@ import json
 from tests.conformance.gateway.switches.words import error_for, swap, swap_request
 from tests.support.breaking_proxy import Switch
 
-QUESTION = {
-    "jsonrpc": "2.0",
-    "id": "stray",
-    "method": "elicitation/create",
-    "params": {"message": "for nobody", "requestedSchema": {"type": "object", "properties": {}}},
-}
-
 
 def asked_anyway(request: str, response: str) -> str:
     """A modern client gets a question that it can't answer."""
@@ -41,4 +34,5 @@ SWITCHES = {
     "GWP-113": swap_request('"inputResponses":{"form":', '"inputResponses":{"other":'),
     "GWP-114": swap('"method":"sampling/createMessage"', '"method":"sampling/other"'),
     "GWP-115": error_for("gwp115other_"),
+    "GWP-116": swap_request('"action":"accept"', '"action":"decline"'),
 }

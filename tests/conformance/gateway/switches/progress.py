@@ -37,6 +37,11 @@ def cancelled(request: str) -> str | None:
     return json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
 
 
+def late(request: str) -> str:
+    """A result for a call that was cancelled."""
+    return json.dumps({"jsonrpc": "2.0", "id": json.loads(request)["id"], "result": {}}) if "gwp087_" in request else ""
+
+
 LOG = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "error", "data": "of one call"}}
 
 SWITCHES = {
@@ -47,7 +52,7 @@ SWITCHES = {
     "GWP-084": with_meta("gwp084_", "progressToken", "of the gateway"),
     "GWP-085": swap_request("notifications/cancelled", "notifications/forgotten"),
     "GWP-086": Switch(gone=lambda request: None),
-    "GWP-087": swap_request("notifications/cancelled", "notifications/forgotten"),
+    "GWP-087": Switch(closing=late),
     "GWP-088": error_for("gwp088other_"),
     "GWP-089": Switch(gone=cancelled),
     "GWP-090": swap('"level":"warning"', '"level":"info"'),

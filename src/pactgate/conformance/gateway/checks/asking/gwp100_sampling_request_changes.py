@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.asking.questions import ANSWERS, SAMPLING, asking, judge_questions, play_asking
+from pactgate.conformance.gateway.checks.asking.questions import (
+    ANSWERS,
+    ATTRIBUTABLE,
+    SAMPLING,
+    asking,
+    judge_questions,
+    play_asking,
+)
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.rule import Evidence
@@ -32,6 +39,7 @@ class SamplingRequestChanges(Check):
     code = "GWP-100"
     spec = "client/sampling#creating-messages"
     family = Family.ASKING
+    servers = ATTRIBUTABLE
     tools = (asking("gwp100_@", SAMPLING),)
 
     async def play(self, lab: Lab) -> None:

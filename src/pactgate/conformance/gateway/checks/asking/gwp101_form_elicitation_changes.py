@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.asking.questions import ANSWERS, FORM, asking, judge_questions, play_asking
+from pactgate.conformance.gateway.checks.asking.questions import (
+    ANSWERS,
+    ATTRIBUTABLE,
+    FORM,
+    asking,
+    judge_questions,
+    play_asking,
+)
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.rule import Evidence
@@ -31,6 +38,7 @@ class FormElicitationChanges(Check):
     code = "GWP-101"
     spec = "client/elicitation"
     family = Family.ASKING
+    servers = ATTRIBUTABLE
     tools = (asking("gwp101_@", FORM),)
 
     async def play(self, lab: Lab) -> None:

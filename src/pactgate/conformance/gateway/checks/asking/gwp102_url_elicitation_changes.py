@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.asking.questions import ANSWERS, asking, judge_questions, play_asking
+from pactgate.conformance.gateway.checks.asking.questions import (
+    ANSWERS,
+    ATTRIBUTABLE,
+    asking,
+    judge_questions,
+    play_asking,
+)
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.rule import Evidence
@@ -36,6 +42,7 @@ class UrlElicitationChanges(Check):
     code = "GWP-102"
     spec = "client/elicitation"
     family = Family.ASKING
+    servers = ATTRIBUTABLE
     tools = (asking("gwp102_@", _URL),)
 
     async def play(self, lab: Lab) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.asking.questions import ASK_ROOTS, ROOTS, asking, judge_answers, play_asking
+from pactgate.conformance.gateway.checks.asking.questions import (
+    ASK_ROOTS,
+    ATTRIBUTABLE,
+    ROOTS,
+    asking,
+    judge_answers,
+    play_asking,
+)
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.rule import Evidence
@@ -32,6 +39,7 @@ class RootsChange(Check):
     code = "GWP-103"
     spec = "client/roots"
     family = Family.ASKING
+    servers = ATTRIBUTABLE
     tools = (asking("gwp103_@", ASK_ROOTS),)
 
     async def play(self, lab: Lab) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.asking.questions import SAMPLE, SAMPLING, asking, judge_answers, play_asking
+from pactgate.conformance.gateway.checks.asking.questions import (
+    ATTRIBUTABLE,
+    SAMPLE,
+    SAMPLING,
+    asking,
+    judge_answers,
+    play_asking,
+)
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.rule import Evidence
@@ -38,6 +45,7 @@ class SamplingResponseChanges(Check):
     code = "GWP-104"
     spec = "client/sampling#creating-messages"
     family = Family.ASKING
+    servers = ATTRIBUTABLE
     tools = (asking("gwp104_@", SAMPLING),)
 
     async def play(self, lab: Lab) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.asking.questions import ELICIT, FORM, asking, judge_answers, play_asking
+from pactgate.conformance.gateway.checks.asking.questions import (
+    ATTRIBUTABLE,
+    ELICIT,
+    FORM,
+    asking,
+    judge_answers,
+    play_asking,
+)
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.rule import Evidence
@@ -35,6 +42,7 @@ class AcceptedFormChanges(Check):
     code = "GWP-105"
     spec = "client/elicitation#response-actions"
     family = Family.ASKING
+    servers = ATTRIBUTABLE
     tools = (asking("gwp105_@", FORM),)
 
     async def play(self, lab: Lab) -> None:

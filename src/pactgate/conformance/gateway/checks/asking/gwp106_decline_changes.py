@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.asking.questions import ELICIT, FORM, asking, judge_answers, play_asking
+from pactgate.conformance.gateway.checks.asking.questions import (
+    ATTRIBUTABLE,
+    ELICIT,
+    FORM,
+    asking,
+    judge_answers,
+    play_asking,
+)
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.rule import Evidence
@@ -32,6 +39,7 @@ class DeclineChanges(Check):
     code = "GWP-106"
     spec = "client/elicitation#response-actions"
     family = Family.ASKING
+    servers = ATTRIBUTABLE
     tools = (asking("gwp106_@", FORM),)
 
     async def play(self, lab: Lab) -> None:

@@ -34,7 +34,7 @@ class RefusedSamplingSucceeds(Check):
     spec = "client/sampling#error-handling"
     family = Family.ASKING
     eras = ("legacy",)
-    servers = ("lh", "ls")
+    servers = ("lh",)
     tools = (asking("gwp108_@", SAMPLING),)
 
     async def play(self, lab: Lab) -> None:

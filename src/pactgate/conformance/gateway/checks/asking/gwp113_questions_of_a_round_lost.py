@@ -8,6 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.asking.questions import (
     ANSWERS,
     ASK_ROOTS,
+    ATTRIBUTABLE,
     FORM,
     SAMPLING,
     asking,
@@ -41,6 +42,7 @@ class QuestionsOfARoundLost(Check):
     spec = "basic/patterns/mrtr"
     family = Family.ASKING
     level = RequirementLevel.MUST
+    servers = ATTRIBUTABLE
     tools = (asking("gwp113_@", {"form": FORM, "model": SAMPLING, "folders": ASK_ROOTS}),)
 
     async def play(self, lab: Lab) -> None:

@@ -8,6 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.asking.questions import (
     ANSWERS,
     ASK_ROOTS,
+    ATTRIBUTABLE,
     ELICIT,
     FORM,
     ROOTS,
@@ -43,6 +44,7 @@ class LaterRoundsLost(Check):
     code = "GWP-114"
     spec = "basic/patterns/mrtr"
     family = Family.ASKING
+    servers = ATTRIBUTABLE
     tools = (asking("gwp114_@", ASK_ROOTS, FORM, SAMPLING),)
 
     async def play(self, lab: Lab) -> None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from pactgate.conformance.gateway.check import Check, plain_value, value_of
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.exact_json import MISSING, Members, at, differences, parse
-from pactgate.conformance.gateway.lab import Lab, NotApplicableError
+from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, Frame, Route, Side
 from pactgate.conformance.gateway.script import Step, Tool, named
 from pactgate.conformance.gateway.server_dialogue import NOT_ASKED
@@ -22,6 +22,8 @@ CAPABILITIES: Final = '{"sampling":{},"elicitation":{"form":{},"url":{}},"roots"
 ELICIT: Final = "elicitation/create"
 SAMPLE: Final = "sampling/createMessage"
 ROOTS: Final = "roots/list"
+ATTRIBUTABLE: Final = ("lh", "mh", "dh", "ms")
+"""The servers whose questions say which call they are about. That of a legacy server over stdio does not: GWP-116 asks one alone."""
 FORM: Final = (
     '{"method":"elicitation/create","params":{"mode":"form","message":"Which \\u00e9?","requestedSchema":{"type":"object",'
     '"properties":{"b":{"type":"string","title":"B","minLength":1},"a":{"type":"number","minimum":0.5}},"required":["b"]}}}'
@@ -67,12 +69,6 @@ async def play_asking(check: Check, lab: Lab, answers: Mapping[str, str], *, cap
             client.answers = answers
         calls = [ask(lab, route, client, tool.name) for route, client in clients.items() for tool in check.tools]
         await asyncio.gather(*calls)
-    if all(route.server == "ls" for route in clients):
-        label = named(check.tools[0].name, "ls")
-        if await lab.until_server(label, lambda frame: NOT_ASKED in frame.data, 0.2):
-            raise NotApplicableError(
-                "It shares a server over stdio among its clients, and declares no capabilities to it."
-            )
 
 
 async def ask(lab: Lab, route: Route, client: ScriptedClient, name: str) -> None:
@@ -153,8 +149,7 @@ def judge_answers(
 def calls(recording: CheckRecording) -> Iterator[tuple[Route, str, str, int]]:
     """The route, client and label of every call that can be judged, once: further rounds and replies belong to it.
 
-    A legacy server over stdio does not say which call a question is about. A gateway that shares one among clients rightly declares
-    no capabilities to it, and is not judged there.
+    A gateway that shares a legacy server over stdio among its clients rightly declares no capabilities to it, and is not judged there.
     """
     seen = {
         (frame.route, frame.who, frame.label)

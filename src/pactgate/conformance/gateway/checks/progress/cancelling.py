@@ -14,7 +14,7 @@ from pactgate.conformance.gateway.recording import CheckRecording, Frame, Route,
 from pactgate.conformance.gateway.script import named
 from pactgate.conformance.rule import Evidence
 
-WAIT_S: Final = 2.0
+WAIT_S: Final = 4.0
 """How long a cancellation may take to reach the server."""
 CANCELLED: Final = "notifications/cancelled"
 

@@ -16,7 +16,7 @@ class CancellationByNoticeLost(Check):
     """A call that a legacy client cancels is cancelled at the server.
 
     What it checks
-        A legacy client sends `notifications/cancelled` while a server works; within two seconds the server gets one for its request,
+        A legacy client sends `notifications/cancelled` while a server works; within four seconds the server gets one for its request,
         or sees its stream closed (modern, over HTTP).
 
     Why
@@ -34,7 +34,7 @@ class CancellationByNoticeLost(Check):
     family = Family.PROGRESS
     level = RequirementLevel.SHOULD
     eras = ("legacy",)
-    tools = (Tool(name="gwp085_@", steps=(Step("until_cancelled", seconds=4),)),)
+    tools = (Tool(name="gwp085_@", steps=(Step("until_cancelled", seconds=6),)),)
 
     async def play(self, lab: Lab) -> None:
         await play_cancel(self, lab)

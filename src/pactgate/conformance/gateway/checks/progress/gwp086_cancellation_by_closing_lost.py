@@ -16,7 +16,7 @@ class CancellationByClosingLost(Check):
     """A call whose stream a modern client closes is cancelled at the server.
 
     What it checks
-        A modern client closes the stream of its call while a server works; within two seconds the server sees its own stream closed, or
+        A modern client closes the stream of its call while a server works; within four seconds the server sees its own stream closed, or
         gets `notifications/cancelled` (over stdio, or legacy).
 
     Why
@@ -36,7 +36,7 @@ class CancellationByClosingLost(Check):
     level = RequirementLevel.MUST
     since = "2026-07-28"
     eras = ("modern",)
-    tools = (Tool(name="gwp086_@", steps=(Step("until_cancelled", seconds=4),)),)
+    tools = (Tool(name="gwp086_@", steps=(Step("until_cancelled", seconds=6),)),)
 
     async def play(self, lab: Lab) -> None:
         await play_cancel(self, lab)
