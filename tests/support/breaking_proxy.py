@@ -94,14 +94,14 @@ class _Handler(BaseHTTPRequestHandler):
         for _ in range(switch.times(body) - 1):
             with self.proxy.sent(self.command, _bytes(text), headers) as response:
                 response.read()
-        with (
-            suppress(OSError, http.client.HTTPException),
-            self.proxy.sent(self.command, _bytes(text), headers, self._watch(body, headers)) as response,
-        ):
-            if response.getheader("Content-Type", "").startswith("text/event-stream"):
-                self._stream(response, body, switch)
-            else:
-                self._whole(response, body, switch)
+        try:
+            with self.proxy.sent(self.command, _bytes(text), headers, self._watch(body, headers)) as response:
+                if response.getheader("Content-Type", "").startswith("text/event-stream"):
+                    self._stream(response, body, switch)
+                else:
+                    self._whole(response, body, switch)
+        except (OSError, http.client.HTTPException):  # one of the two has gone
+            self.close_connection = True
 
     def _watch(self, request: str, headers: dict[str, str]) -> Watch:
         def watch(sent: socket.socket, ended: threading.Event) -> None:
