@@ -52,9 +52,7 @@ class BreakingProxy:
         assert parts.hostname is not None
         self._host, self._port, self._path = parts.hostname, parts.port, parts.path
         handler = type("Handler", (_Handler,), {"proxy": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self._server.block_on_close = False
+        self._server = _Server(("127.0.0.1", 0), handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
         self._thread.start()
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}{self._path}"
@@ -77,6 +75,14 @@ class BreakingProxy:
         finally:
             ended.set()
             connection.close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that resets its connection is no news."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -18,7 +18,6 @@ from tests.conformance.gateway.strict_gateway import COMMAND, IDENTITY
 from tests.support.breaking_proxy import BreakingProxy, Switch
 
 HTTP = ("lh", "mh", "dh", "pg")
-BEHIND = (*HTTP, "ls")
 WAIT_S = 20
 
 
@@ -48,16 +47,19 @@ class Playground:
 
 
 @asynccontextmanager
-async def playground(folder: Path, checks: Collection[type[Check]], *, gateway: bool) -> AsyncIterator[Playground]:
+async def playground(
+    folder: Path, checks: Collection[type[Check]], *, gateway: bool, tags: Collection[str] = (*HTTP, "ls")
+) -> AsyncIterator[Playground]:
     """Without a gateway, a proxy stands before each server; with ours, one before it, and one between it and a server."""
     async with AsyncExitStack() as stack:
-        fleet = Fleet(folder, checks, BEHIND if gateway else HTTP)
+        tags = [tag for tag in tags if gateway or tag in HTTP]
+        fleet = Fleet(folder, checks, tags)
         stack.push_async_callback(fleet.close)
         await fleet.start()
         proxies = [_proxy(stack, fleet.urls["lh"])]
         if not gateway:
-            proxies += [_proxy(stack, fleet.urls[tag]) for tag in HTTP]
-            urls = {tag: proxy.url for tag, proxy in zip(HTTP, proxies[1:], strict=True)}
+            proxies += [_proxy(stack, fleet.urls[tag]) for tag in tags]
+            urls = {tag: proxy.url for tag, proxy in zip(tags, proxies[1:], strict=True)}
             yield Playground(fleet, urls, proxies, is_direct=True)
             return
         fleet.urls["lh"] = proxies[0].url
@@ -67,7 +69,7 @@ async def playground(folder: Path, checks: Collection[type[Check]], *, gateway: 
         stack.push_async_callback(process.close)
         await process.start(COMMAND, {"config": str(config), "port": port})
         proxies.append(_proxy(stack, f"http://127.0.0.1:{port}/mcp"))
-        yield Playground(fleet, dict.fromkeys(BEHIND, proxies[1].url), proxies, is_direct=False)
+        yield Playground(fleet, dict.fromkeys(tags, proxies[1].url), proxies, is_direct=False)
 
 
 def _proxy(stack: AsyncExitStack, url: str) -> BreakingProxy:
