@@ -16,6 +16,7 @@ from pactgate.conformance.gateway.runner import play
 from pactgate.conformance.gateway.under_test import GatewayUnderTest
 from pactgate.conformance.report import ComplianceReport
 from pactgate.conformance.rule import CheckStatus
+from tests.conformance.gateway import strict_gateway
 from tests.interop.processes import GATEWAY, Program, free_port, listens
 from tests.replicas.cluster import NGINX, needs_nginx
 
@@ -25,6 +26,13 @@ DECIDED_OTHERWISE = {
     "GWP-015": "an error of a server for tools/call is a result with isError, so that the model sees it (D5)",
     "GWP-014": "half a surrogate pair in a result is refused as unreadable",
 }
+NOT_ASKED = {
+    "GWP-116": "clients share a program unless `isolation` says otherwise",
+    "GWP-126": "without tokens everybody on this machine may call",
+    "GWP-127": "without an issuer there is no OAuth",
+    "GWP-128": "without tokens everybody on this machine may call",
+}
+"""What its default settings are not asked."""
 _NGINX = """
 daemon off; master_process off; pid {folder}/nginx.pid; error_log stderr error;
 events {{ worker_connections 512; }}
@@ -48,8 +56,16 @@ def quiet(*_: object) -> None:
 async def test_our_gateway_passes_every_check_but_those_decided_otherwise() -> None:
     start = f"{shlex.join(GATEWAY)} serve --config {{config}} --port {{port}}"
     report = judge(await run(RunPlan(checks=CHECKS, dialect="pactgate", start=start), quiet, quiet))
-    found = {code for code, status in statuses(report).items() if status is not CheckStatus.PASS}
-    assert found == DECIDED_OTHERWISE.keys()
+    found = statuses(report)
+    not_asked = {code for code, status in found.items() if status is CheckStatus.NOT_APPLICABLE}
+    assert not_asked == NOT_ASKED.keys()
+    assert {code for code in found if found[code] is not CheckStatus.PASS} - not_asked == DECIDED_OTHERWISE.keys()
+
+
+async def test_our_gateway_with_everything_optional_passes_what_its_defaults_are_not_asked() -> None:
+    plan = RunPlan(checks=CHECKS, dialect="pactgate", start=strict_gateway.COMMAND, identity=strict_gateway.IDENTITY)
+    found = statuses(judge(await run(plan, quiet, quiet)))
+    assert {code for code in found if found[code] is not CheckStatus.PASS} == DECIDED_OTHERWISE.keys()
 
 
 @needs_nginx

@@ -50,12 +50,11 @@ def servers_of(check: type[Check]) -> tuple[str, ...]:
 
 def written(recording: CheckRecording) -> str:
     """One line for each message, without what is empty."""
-    frames = [
-        json.dumps(
-            {name: value for name, value in msgspec.to_builtins(frame).items() if value not in ("", 0, [], None)}
-        )
-        for frame in recording.frames
-    ]
+    frames = []
+    for frame in recording.frames:
+        members = msgspec.to_builtins(frame)
+        optional = ("label", "exchange", "route", "status", "headers")
+        frames.append(json.dumps({name: value for name, value in members.items() if value or name not in optional}))
     return f'{{"code": "{recording.code}", "frames": [\n{f",{chr(10)}".join(frames)}\n]}}\n'
 
 
