@@ -45,7 +45,8 @@ def test_a_log_level_holds_for_a_legacy_session_and_for_one_modern_request() -> 
 
 @pytest.mark.parametrize("is_modern", [False, True])
 def test_what_a_client_has_not_declared_is_missing(is_modern: bool) -> None:
-    dialogue, declared = Dialogue(), {"elicitation": {}, "roots": {}}
+    declared: dict[str, Any] = {"elicitation": {}, "roots": {}}
+    dialogue = Dialogue()
     dialogue.open(call("initialize", {"capabilities": declared}))
     asking = call("tools/call", {"_meta": {f"{PREFIX}clientCapabilities": declared}}, is_modern=is_modern)
     questions = questions_of(
