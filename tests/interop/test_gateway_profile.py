@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from pactgate.conformance.gateway.checks import CHECKS
-from pactgate.conformance.gateway.dialects import DIALECTS
 from pactgate.conformance.gateway.results import judge
 from pactgate.conformance.gateway.run import RunPlan, run
 from pactgate.conformance.rule import CheckStatus
+from tests.conformance.gateway import strict_gateway
 from tests.interop.processes import GATEWAY
 from tests.replicas.cluster import NGINX, needs_nginx
 
@@ -24,12 +20,19 @@ DECIDED_OTHERWISE = {
     "GWP-015": "an error of a server for tools/call is a result with isError, so that the model sees it (D5)",
     "GWP-014": "half a surrogate pair in a result is refused as unreadable",
 }
-_MOST = {"rpm": 10_000, "burst": 1_000}
+NOT_ASKED = {
+    "GWP-116": "clients share a program unless `isolation` says otherwise",
+    "GWP-126": "without tokens everybody on this machine may call",
+    "GWP-127": "without an issuer there is no OAuth",
+    "GWP-128": "without tokens everybody on this machine may call",
+}
+"""What its default settings are not asked."""
 
 
-async def found(dialect: str, start: str) -> dict[CheckStatus, set[str]]:
+async def found(dialect: str, start: str, identity: Mapping[str, str] | None = None) -> dict[CheckStatus, set[str]]:
     """The codes of the checks by what became of them."""
-    report = judge(await run(RunPlan(checks=CHECKS, dialect=dialect, start=start), lambda text: None, lambda *_: None))
+    plan = RunPlan(checks=CHECKS, dialect=dialect, start=start, identity=identity or {})
+    report = judge(await run(plan, lambda text: None, lambda *_: None))
     codes: dict[CheckStatus, set[str]] = {}
     for session in report.sessions:
         for result in session.results:
@@ -37,27 +40,16 @@ async def found(dialect: str, start: str) -> dict[CheckStatus, set[str]]:
     return codes
 
 
-async def test_our_gateway_with_every_optional_gate_passes_all_but_what_is_decided_otherwise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def write(servers: Mapping[str, Mapping[str, Any]]) -> str:
-        """Rates that count and never refuse; rules, an audit log, captures and cached results of the first checks."""
-        return json.dumps(
-            {
-                "mcpServers": servers,
-                "rateLimits": {"execution": _MOST, "mutation": _MOST, "read": _MOST, "requests": _MOST},
-                "permissions": [{"allow": ["*"], "to": "*"}],
-                "categories": {"*.gwp00*": "query"},
-                "cache": {"tools": {"*.gwp00*": {"ttlMs": 60_000}}},
-                "audit": {"file": str(tmp_path / "audit.jsonl")},
-                "capture": {"dir": str(tmp_path / "captures")},
-            }
-        )
-
-    monkeypatch.setitem(DIALECTS, "pactgate", replace(DIALECTS["pactgate"], write=write))  # type: ignore[misc] - read only elsewhere
+async def test_our_gateway_passes_every_check_but_those_decided_otherwise() -> None:
     codes = await found("pactgate", f"{shlex.join(GATEWAY)} serve --config {{config}} --port {{port}}")
-    assert codes.keys() == {CheckStatus.PASS, CheckStatus.FAIL}
-    assert codes[CheckStatus.FAIL] == DECIDED_OTHERWISE.keys()
+    del codes[CheckStatus.PASS]
+    assert codes == {CheckStatus.FAIL: DECIDED_OTHERWISE.keys(), CheckStatus.NOT_APPLICABLE: NOT_ASKED.keys()}
+
+
+async def test_our_gateway_with_everything_optional_passes_what_its_defaults_are_not_asked() -> None:
+    codes = await found("pactgate", strict_gateway.COMMAND, strict_gateway.IDENTITY)
+    del codes[CheckStatus.PASS]
+    assert codes == {CheckStatus.FAIL: DECIDED_OTHERWISE.keys()}
 
 
 @needs_nginx

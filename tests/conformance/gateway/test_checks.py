@@ -14,6 +14,7 @@ from pactgate.conformance.gateway import checks, under_test
 from pactgate.conformance.gateway.check import Check
 from pactgate.conformance.gateway.checks import CHECKS
 from pactgate.conformance.gateway.checks.names import change
+from pactgate.conformance.gateway.checks.progress import cancelling
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.results import judge_one
 from pactgate.conformance.rule import SECTIONS, CheckStatus
@@ -57,6 +58,7 @@ def test_a_check_is_right_about_its_recordings(check: type[Check], kind: str) ->
 def impatient() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(change, "WAIT_S", 0.5)
+        patch.setattr(cancelling, "WAIT_S", 0.5)
         patch.setattr(under_test, "REST_S", 0.3)
         yield
 

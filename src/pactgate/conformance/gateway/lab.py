@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from msgspec.structs import replace
@@ -36,6 +37,7 @@ class Lab:
         self._logs = logs
         self._why_not = why_not
         self._own: list[ScriptedClient] = []
+        self._begun = time.time()
 
     def routes(self, check: Scenario) -> list[Route]:
         """The routes that the gateway offers this check, at least one. Raises NotApplicableError with the reason."""
@@ -104,6 +106,20 @@ class Lab:
         await client.open(self.record_on(route))
         return client
 
+    @asynccontextmanager
+    async def listeners(
+        self, check: Scenario, *, capabilities: str = "{}"
+    ) -> AsyncIterator[dict[Route, ScriptedClient]]:
+        """For each route a client of this check alone, one for each address and era. Legacy clients listen on their session's stream."""
+        found: dict[tuple[str, str], ScriptedClient] = {}
+        async with AsyncExitStack() as stack:
+            for route in (routes := self.routes(check)):
+                if (key := (route.era, self.gateway.urls[route.server])) not in found:
+                    client = found[key] = await self.new_client(route, capabilities=capabilities)
+                    if route.era == "legacy":
+                        await stack.enter_async_context(client.listening(self.record_on(route)))
+            yield {route: found[route.era, self.gateway.urls[route.server]] for route in routes}
+
     def unopened(self, route: Route, *, capabilities: str = "{}", version: str | None = None) -> ScriptedClient:
         gateway = self.gateway
         own = {} if version is None else {"version": version}
@@ -162,13 +178,19 @@ class Lab:
 
     async def until_server(self, label: str, is_it: Callable[[Frame], bool], timeout_s: float = 5.0) -> bool:
         """Wait until a server has recorded such a message; whether it did in time."""
+        return await self._until(lambda: self._logs.about({label}), is_it, timeout_s)
+
+    async def until_client(self, label: str, is_it: Callable[[Frame], bool], timeout_s: float = 5.0) -> bool:
+        """Wait until a client has recorded such a message; whether it did in time."""
+        return await self._until(lambda: [frame for frame in self.frames if frame.label == label], is_it, timeout_s)
+
+    async def _until(self, read: Callable[[], list[Frame]], is_it: Callable[[Frame], bool], timeout_s: float) -> bool:
         ends = time.monotonic() + timeout_s
         while time.monotonic() < ends:
-            if any(map(is_it, self._logs.about({label}))):
+            if any(is_it(frame) for frame in read() if frame.at >= self._begun):
                 return True
             await asyncio.sleep(_POLL_S)
         return False
 
     async def close(self) -> None:
-        for client in self._own:
-            await client.close()
+        await asyncio.gather(*(client.close() for client in self._own))
