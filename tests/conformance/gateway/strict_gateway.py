@@ -36,7 +36,8 @@ def settings(folder: Path) -> dict[str, Any]:
         "callers": {"team": {"tokens": ["gwp"]}},
         "permissions": [{"allow": "*", "to": "team"}],
         "rateLimits": {"enabled": True, "execution": OFTEN, "mutation": OFTEN, "read": OFTEN, "requests": OFTEN},
-        "cache": {"tools": {"*.cached_*": {}}},
+        "categories": {"*.gwp00*": "query"},
+        "cache": {"tools": {"*.gwp00*": {}}},
         "capture": {"dir": str(folder / "captures")},
         "audit": {"file": str(folder / "audit.jsonl")},
     }
