@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pactgate import __version__
-from pactgate.admission import Admission
 from pactgate.audit.audit_log import AuditLog
 from pactgate.audit.call_history import CallHistory
 from pactgate.capture.recorders import GatewayRecorders
@@ -29,23 +27,16 @@ from pactgate.catalog.views import View
 from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.persist import keep
-from pactgate.config.sections.listen import ListenSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
 from pactgate.core.fault_barrier import FaultBarrier, Listeners
 from pactgate.core.masking import Mask
-from pactgate.core.principal import Principal
 from pactgate.core.values import Caller
-from pactgate.inbound.call_stream import CallStreams
-from pactgate.inbound.console import Console
-from pactgate.inbound.console_sessions import ConsoleSessions
-from pactgate.inbound.http_frontend import HttpFrontend
-from pactgate.inbound.http_server import HttpServer
-from pactgate.inbound.server_limits import ServerLimits
+from pactgate.endpoint import HttpEndpoint
 from pactgate.inbound.stdio_frontend import serve_stdio
 from pactgate.library import Library
-from pactgate.pipeline import status
+from pactgate.pipeline import gates, status
 from pactgate.pipeline.change_notifications import ChangeNotifications
 from pactgate.pipeline.deadline import TimeoutQueue
 from pactgate.pipeline.dispatch import Dispatch
@@ -56,33 +47,10 @@ from pactgate.pipeline.kernel import Kernel
 from pactgate.pipeline.live_configuration import LiveConfiguration
 from pactgate.pipeline.management import Management
 from pactgate.pipeline.notification_relay import NotificationRelay
-from pactgate.pipeline.post_gates import (
-    AdaptForClient,
-    AddEnvelope,
-    CheckEffects,
-    CheckResult,
-    LimitSize,
-    StoreInCache,
-    ValidateOutput,
-)
-from pactgate.pipeline.pre_gates import (
-    AnswerSearch,
-    Authorize,
-    CheckHeaderParams,
-    CheckLimits,
-    CheckScope,
-    LookInCache,
-    ParseParams,
-    RateLimit,
-    ResolveTool,
-    ValidateInput,
-)
 from pactgate.pipeline.server_requests import ServerRequestBridge, relayable_of
 from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.task_owners import TaskOwners
-from pactgate.pipeline.tool_call import ToolCall
 from pactgate.pipeline.tool_policy import PolicyTable
-from pactgate.policy.access import sees_everything
 from pactgate.policy.overload import Overload
 from pactgate.policy.permissions.rules import Permissions, permission_settings
 from pactgate.policy.rate_limits import RatePolicy
@@ -109,7 +77,6 @@ if TYPE_CHECKING:
 
 NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
-_MAX_SECRETS: Final = 10_000
 _PAGE_BYTES: Final = 262_144
 _PAGE_FRAME_BYTES: Final = 512
 _OWN: Final = ServerConfig(id=OWN_SERVER_ID, name="Pactgate itself")
@@ -149,14 +116,11 @@ class Gateway:
     def __init__(self, config: Config, emit: Emit, *, owns_process: bool = False) -> None:
         """`owns_process`: nothing else runs in this process, so orphans of the servers may be adopted and ended."""
         self.config = config
-        self.address: str | None = None
         self._listeners = Listeners()
         self._emit = self._listeners.emit
         self.metrics = Metrics()
         info = server_info()
-        self._secrets = dict.fromkeys(config.secrets)
-        """Every secret of this run, the oldest first: a server may still repeat one that a reload has replaced."""
-        self._mask = Mask(self._secrets)
+        self._mask = Mask(config.secrets)
         self._log = EventLogger(self._mask)
         self._encoded_info = encode_json(info)
         self.policies = PolicyTable(config, self._encoded_info)
@@ -179,8 +143,8 @@ class Gateway:
         self.results = ResultCache(self._replicas.cache(self._cache, self._cache_stale), self._cache_failed)
         self._rates = RatePolicy(config.rate_limits, self._replicas.rates())
         self._taps = GatewayRecorders(config.capture, config.secrets, self._emit, NAME)
-        self.server_logs = ServerLogs(lambda: self._mask)
-        self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates], mask=lambda: self._mask)
+        self.server_logs = ServerLogs(self._mask)
+        self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates], mask=self._mask)
         self._audit = self._audit_log()
         # Slots of calls are shared fairly between clients, connections come first come, first served: so slots have to run out first,
         # also where several servers are at one origin.
@@ -201,10 +165,6 @@ class Gateway:
         self._credentials = credential_store(config)
         self._grants: dict[str, ServerGrant] = {}
         self._child_reaper = ChildReaper(adopts=owns_process)
-        self._http: HttpServer | None = None
-        self._admission = Admission(config, self._client, self._emit, on_keys=partial(self._overload.share, True))
-        self._frontend: HttpFrontend | None = None
-        self._console_sessions: ConsoleSessions | None = None
         self.configuration = LiveConfiguration(
             lambda: self.config,
             apply=self._apply,
@@ -228,7 +188,7 @@ class Gateway:
             server_info=self._encoded_info,
             own_resources=(status.DEFINITION,),
             emit=self._emit,
-            mask=self._masked,
+            mask=self._mask,
             max_age_s=config.discovery.discovery_interval_ms / 1000,
             first_list_wait_s=config.discovery.first_list_wait_ms / 1000,
             built_in=(_OWN,),
@@ -274,26 +234,20 @@ class Gateway:
             use_once=self._replicas.use_once,
         )
         self._tasks = tasks = TaskOwners(owned_id=self._replicas.owned_id)
-        add_envelope = AddEnvelope(self._encoded_info)
         self._timeouts = TimeoutQueue(FaultBarrier(self._emit))
-        self.tool_call = ToolCall(
-            find=(ParseParams(), ResolveTool(self.connections)),
-            before=(
-                Authorize(self._emit),
-                CheckScope(),
-                CheckHeaderParams(),
-                CheckLimits(),
-                RateLimit(self._rates),
-                ValidateInput(),
-                AnswerSearch(self.connections),
-                LookInCache(self.results, self.bridge.session_key),
-            ),
+        self.tool_call = gates.tool_call(
+            connections=self.connections,
+            bridge=self.bridge,
             dispatch=Dispatch(self.connections, self._overload, self.results, self.bridge, self._replicas.on_write),
-            verify=(CheckResult(tasks), CheckEffects(self._emit, self._masked), ValidateOutput(self._emit)),
-            finish=(LimitSize(self._pages), StoreInCache(), AdaptForClient(), add_envelope),
-            input_required=(add_envelope,),
+            rates=self._rates,
+            results=self.results,
+            pages=self._pages,
+            tasks=tasks,
             policies=lambda: self.policies,
             timeouts=self._timeouts,
+            server_info=self._encoded_info,
+            emit=self._emit,
+            mask=self._mask,
         )
         forward = Forward(
             self.connections,
@@ -314,7 +268,7 @@ class Gateway:
             policies=lambda: self.policies,
             hearing=self.changes,
             emit=self._emit,
-            mask=lambda: self._mask,
+            mask=self._mask,
             audit=self._audit,
             rates=self._rates,
             tracer=None if self._traces is None else self._traces.tracer,
@@ -322,6 +276,22 @@ class Gateway:
         )
 
         self._library = Library(self.kernel, client=f"{NAME}/{__version__}")
+        self.http = HttpEndpoint(
+            config,
+            kernel=self.kernel,
+            connections=self.connections,
+            facts=self.facts,
+            snapshot=self.snapshot,
+            stories=self.stories,
+            server_logs=self.server_logs,
+            listeners=self._listeners,
+            recorders=self._taps,
+            replicas=self._replicas,
+            client=self._client,
+            on_keys=partial(self._overload.share, True),
+            on_token=lambda token: self._know([token]),
+            on_gone=self._forget,
+        )
 
     async def start(self, *, connects: bool = True) -> None:
         """Without `connects`, the servers are started for the client of `serve_stdio`, when it has said what it offers."""
@@ -341,85 +311,9 @@ class Gateway:
     async def serve_http(self) -> str:
         """Open the HTTP endpoint on the configured address and socket, and return its URL, or `unix:PATH` of a socket alone."""
         await self.open_audit()
-        self.open_keys()
-        listen = self.config.listen
-        token = self._admission.make_token()
-        if token is not None:
-            self._know([token])
-        console = self._console() if self.config.has_console else None
-        self._frontend = frontend = HttpFrontend(
-            self.kernel,
-            self._admission.first_guard(self._console_sessions),
-            reach=self.connections,
-            snapshot=self.snapshot,
-            metrics=self.facts.render_metrics,
-            stories=self.stories,
-            server_logs=self.server_logs,
-            traffic=self.facts.traffic,
-            emit=self._emit,
-            sessions=self.config.sessions,
-            tap=self._taps.http_callers(),
-            new_id=self._replicas.new_id,
-            console=console,
-        )
-        await self._replicas.open(frontend)
-        limits = ServerLimits(
-            max_request_bytes=self.config.limits.max_request_bytes,
-            max_connections_per_address=listen.max_connections_per_address,
-        )
-        self._http = HttpServer(frontend.handle, limits, self._emit, frontend.admit)
-        frontend.exchanges = self._http.exchanges
-        frontend.on_gone = self._forget
-        self.address, port = await self._listen(self._http, listen)
-        self._admission.watch(frontend, port)
-        self._emit(GatewayStarted(self.address, len(self.connections.servers)))
-        return self.address
-
-    def _servers_for(self, principal: Principal) -> list[dict[str, Any]]:
-        """The rows of the servers that exist for a client."""
-        seen = None if sees_everything(principal.roles) else self.connections.seen_by(principal)
-        return [row for row in self.connections.rows() if seen is None or row["serverId"] in seen[0]]
-
-    def _console(self) -> Console:
-        self._console_sessions = ConsoleSessions(time.time, is_secure=self.config.listen.tls is not None)
-        streams = CallStreams(
-            self.stories,
-            self._servers_for,
-            listen=partial(self._listeners.add, "console"),
-            unlisten=partial(self._listeners.remove, "console"),
-        )
-        return Console(self._console_sessions, streams, self._emit)
-
-    @property
-    def console_link(self) -> str | None:
-        """Opens the console once, signed in as an administrator; None where no console is served."""
-        if self._console_sessions is None or self.address is None or not self.address.startswith("http"):
-            return None
-        return f"{self.address}/console/#code={self._console_sessions.code}"
-
-    async def _listen(self, server: HttpServer, listen: ListenSection) -> tuple[str, int | None]:
-        """The address and the port of what was opened."""
-        if listen.socket is not None:
-            await server.listen_locally(listen.socket, listen.socket_mode)
-        if listen.tcp_port is None:
-            return f"unix:{listen.socket}", None
-        if listen.tls is None:
-            host, port = await server.listen(listen.host, listen.tcp_port, reuse_port=listen.reuse_port)
-        else:
-            host, port = await server.listen_tls(
-                listen.host, listen.tcp_port, listen.tls.files(), reuse_port=listen.reuse_port
-            )
-        shown = f"[{host}]" if ":" in host else host
-        return f"{'http' if listen.tls is None else 'https'}://{shown}:{port}", port
-
-    def open_keys(self) -> None:
-        """Read the file of API keys, where there may be one; nothing is served before. Raises GatewayFailure."""
-        self._admission.open_keys()
-
-    @property
-    def generated_token(self) -> str | None:
-        """Made when the address can be reached from elsewhere and the configuration names no token."""
-        return self._admission.generated_token
+        address = await self.http.open()
+        self._emit(GatewayStarted(address, len(self.connections.servers)))
+        return address
 
     async def open_audit(self) -> None:
         """Take hold of the audit log, where there is one; nothing is served before. Raises GatewayFailure."""
@@ -443,8 +337,7 @@ class Gateway:
 
     def drain(self) -> float:
         """Say to load balancers that nothing new is to come, and return for how many seconds to go on serving."""
-        if self._frontend is not None:
-            self._frontend.is_draining = True
+        self.http.drain()
         return self.config.listen.drain_ms / 1000
 
     def _on_only_client(self, caller: Caller) -> None:
@@ -458,13 +351,10 @@ class Gateway:
         """End everything, in reverse order, within the grace period and the shutdown steps of the child processes."""
         self.changes.close()
         leaving = asyncio.ensure_future(self._replicas.leave(grace_s))
-        if self._http is not None:
-            await self._http.close(grace_s)
+        await self.http.end_connections(grace_s)
         await leaving
         await self._replicas.close()
-        if self._frontend is not None:
-            self._frontend.close()
-        await self._admission.close()
+        await self.http.close()
         await self.configuration.close()
         await self.bridge.close()
         if self._sign_in_watch is not None:
@@ -510,8 +400,8 @@ class Gateway:
     async def _apply(self, config: Config) -> ServerChanges:
         before, self.config = self.config, config
         self._know(config.secrets)
-        self._admission.apply(config)
-        if self._frontend is not None and config.auth != before.auth:
+        self.http.apply(config)
+        if self.http.is_open and config.auth != before.auth:
             await self._replicas.rights_removed()
         self.policies = PolicyTable(config, self._encoded_info)
         if permission_settings(config) != permission_settings(before):
@@ -549,7 +439,7 @@ class Gateway:
     def snapshot(self) -> dict[str, Any]:
         """The state of the gateway as the admin API and the command line show it. No secrets, no command lines."""
         audit = None if self._audit is None else {"trouble": self._audit.trouble}
-        about = {"name": NAME, "version": __version__, "address": self.address, "audit": audit}
+        about = {"name": NAME, "version": __version__, "address": self.http.address, "audit": audit}
         return {**about, "state": self._replicas.facts(), **self.facts.snapshot()}
 
     def report(self, event: Event) -> None:
@@ -561,12 +451,11 @@ class Gateway:
 
     def _gauges(self) -> list[Gauge]:
         audit = [] if self._audit is None else [float(self._audit.trouble is not None)]
-        sessions = 0 if self._frontend is None else len(self._frontend.sessions)
         return [
             *(("pactgate_audit_failing", "1 while the audit log can't be written.", failing) for failing in audit),
             *self._replicas.gauges(),
             ("pactgate_children", "Processes of servers.", len(self._child_reaper)),
-            ("pactgate_sessions", "Sessions of legacy clients over HTTP.", sessions),
+            ("pactgate_sessions", "Sessions of legacy clients over HTTP.", self.http.session_count),
             ("pactgate_suspended_calls", "Calls that wait until their client was asked.", self.bridge.suspended_count),
         ]
 
@@ -598,7 +487,7 @@ class Gateway:
             self._emit,
             version=__version__,
             servers=lambda: self.config.servers,
-            mask=lambda: self._mask,
+            mask=self._mask,
         )
 
     def _grant_of(self, server: ServerConfig) -> ServerGrant | None:
@@ -615,12 +504,9 @@ class Gateway:
         return AuditLog(
             settings,
             version=__version__,
-            masking=lambda text, most: self._mask.start(text, most),
+            masking=self._mask.start,
             emit=self._emit,
         )
-
-    def _masked(self, text: str) -> str:
-        return self._mask(text)
 
     def _catalog_changed(self, server: str) -> None:
         """What was kept of a server is about what it offered before."""
@@ -641,7 +527,7 @@ class Gateway:
 
     def _look_again(self) -> None:
         """Another replica has taken rights away."""
-        self._admission.check_again()
+        self.http.check_again()
         self.on_look_again()
 
     def _read_own(self, uri: str, caller: Caller) -> bytes | None:
@@ -649,10 +535,8 @@ class Gateway:
 
     def _know(self, secrets: Iterable[str]) -> None:
         """Mask these values from now on, in messages, log lines and captures, beside those known before."""
-        fresh = dict.fromkeys(secrets)
-        self._secrets = dict.fromkeys(list(self._secrets | fresh)[-_MAX_SECRETS:])
-        self._mask = self._log.mask = Mask(self._secrets)
-        self._taps.know(fresh)
+        self._mask.know(secrets)
+        self._taps.know(secrets)
 
     def _forget(self, subject: str) -> None:
         """Drop everything that is kept for a subject that may no longer call."""

@@ -154,9 +154,7 @@ def test_a_list_has_only_the_calls_that_are_kept() -> None:
 
 
 def test_rows_of_fresh_calls_are_the_same_as_listed_ones_and_without_secrets() -> None:
-    masked = CallHistory(
-        lambda: GATES, wall=lambda: 1_800_000_100.0, clock=lambda: 100.0, mask=lambda: Mask(["a-secret-name"])
-    )
+    masked = CallHistory(lambda: GATES, wall=lambda: 1_800_000_100.0, clock=lambda: 100.0, mask=Mask(["a-secret-name"]))
     records = [context(who=caller(key=who)).seal(0.002) for who in ("a-secret-name", "tester", "a-secret-name")]
     for record in records:
         masked.emit(RequestFinished(record))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import io
 import json
 import signal
+import struct
 import subprocess
+import termios
 from collections.abc import Iterator
-from typing import Any
+from contextlib import contextmanager
+from typing import IO, Any
 
 import pytest
 
@@ -18,6 +22,7 @@ from tests.cli.program import PROGRAM, Served, demo, environment, heed_interrupt
 from tests.support.eventually import eventually_blocking
 from tests.support.http_get import status_of
 
+PIPE_BYTES = 4096
 ADMIN = "admin-token-0123456789"
 
 
@@ -77,23 +82,46 @@ def test_a_flood_of_refused_requests_is_counted_and_does_not_fill_the_log(served
     assert len([one for one in shown(served) if one["kind"] == "rejected"]) < count
 
 
-def test_new_records_are_shown_as_they_come(served: Served) -> None:
+@contextmanager
+def following(served: Served, *words: str) -> Iterator[IO[bytes]]:
+    """What `audit show -f` writes, through a pipe of one page."""
     follower = subprocess.Popen(
-        [*PROGRAM, "audit", "show", "-n", "1", "-f", "--format", "json", "--caller", "app"],
+        [*PROGRAM, "audit", "show", "-f", "--format", "json", "--caller", "app", *words],
         cwd=served.folder,
         env=environment(served.folder),
         stdout=subprocess.PIPE,
         preexec_fn=heed_interrupts,
+        pipesize=PIPE_BYTES,
     )
+    assert follower.stdout is not None
     try:
-        assert follower.stdout is not None
-        follower.stdout.readline()
-        served.run("call", "pad.fresh", "--token", "app-token-0123456789")
-        assert json.loads(follower.stdout.readline())["requested"] == "pad.fresh"
+        yield follower.stdout
         follower.send_signal(signal.SIGINT)
         assert follower.wait(5) in (0, 130)
     finally:
         follower.kill()
         follower.wait()
-        assert follower.stdout is not None
         follower.stdout.close()
+
+
+def waiting_bytes(pipe: IO[bytes]) -> int:
+    (count,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
+    return int(count)
+
+
+def test_new_records_are_shown_as_they_come(served: Served) -> None:
+    with following(served, "-n", "1") as shown:
+        shown.readline()
+        served.run("call", "pad.fresh", "--token", "app-token-0123456789")
+        assert json.loads(shown.readline())["requested"] == "pad.fresh"
+
+
+def test_a_record_that_is_written_while_the_last_ones_are_shown_is_shown_too(served: Served) -> None:
+    for _ in range(10):
+        served.run("call", "pad.filler", "--token", "app-token-0123456789")
+    with following(served) as shown:
+        eventually_blocking(lambda: waiting_bytes(shown) > PIPE_BYTES // 2)  # then it waits until more is read
+        served.run("call", "pad.meanwhile", "--token", "app-token-0123456789")
+        while json.loads(shown.readline()).get("requested") != "pad.meanwhile":
+            pass
+        assert waiting_bytes(shown) == 0, "shown once"

@@ -7,18 +7,19 @@ from collections.abc import Mapping
 
 import pytest
 
+from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks import CHECKS
-from pactgate.conformance.gateway.results import judge
+from pactgate.conformance.gateway.results import judge, judge_one
 from pactgate.conformance.gateway.run import RunPlan, run
 from pactgate.conformance.rule import CheckStatus
 from tests.conformance.gateway import strict_gateway
+from tests.conformance.gateway.playing import play_started
 from tests.interop.processes import GATEWAY
 from tests.replicas.cluster import NGINX, needs_nginx
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(200)]
 DECIDED_OTHERWISE = {
     "GWP-015": "an error of a server for tools/call is a result with isError, so that the model sees it (D5)",
-    "GWP-014": "half a surrogate pair in a result is refused as unreadable",
 }
 NOT_ASKED = {
     "GWP-116": "clients share a program unless `isolation` says otherwise",
@@ -50,6 +51,11 @@ async def test_our_gateway_with_everything_optional_passes_what_its_defaults_are
     codes = await found("pactgate", strict_gateway.COMMAND, strict_gateway.IDENTITY)
     del codes[CheckStatus.PASS]
     assert codes == {CheckStatus.FAIL: DECIDED_OTHERWISE.keys()}
+
+
+@pytest.mark.parametrize("check", [check for check in CHECKS if check.family is Family.OWNERSHIP])
+async def test_a_gateway_that_leaves_its_servers_is_found_out(check: type[Check]) -> None:
+    assert judge_one(check, await play_started(check, leaves=True)).status is CheckStatus.FAIL
 
 
 @needs_nginx

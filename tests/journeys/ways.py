@@ -207,8 +207,8 @@ class WayIn:
 
 class _Http(WayIn):
     async def _post(self, data: bytes, **headers: str) -> Answer:
-        assert self._gateway.address is not None
-        async with RawClient(int(self._gateway.address.rpartition(":")[2])) as client:
+        assert self._gateway.http.address is not None
+        async with RawClient(int(self._gateway.http.address.rpartition(":")[2])) as client:
             return await client.ask(post(data, **headers))
 
     @staticmethod

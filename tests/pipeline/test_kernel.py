@@ -421,9 +421,7 @@ async def test_a_secret_in_an_error_is_masked_as_a_value() -> None:
 
     policies = PolicyTable(Config(), b"{}")
     mask = Mask(["123456789", 'CANARY"quote\\back9'])
-    kernel = Kernel(
-        {"prompts/get": repeats_secrets}, policies=lambda: policies, emit=lambda event: None, mask=lambda: mask
-    )
+    kernel = Kernel({"prompts/get": repeats_secrets}, policies=lambda: policies, emit=lambda event: None, mask=mask)
     reply = await kernel.handle(context("prompts/get"), request("prompts/get"))
     assert reply.error is not None
     assert reply.error.message == "bad ***"

@@ -9,7 +9,7 @@ from tests.support.facing import Clock
 
 def logs(clock: Clock | None = None) -> ServerLogs:
     secret = Mask(["first-line-of-a-key-1\nsecond-line-of-a-key-2"])
-    return ServerLogs(lambda: secret, wall=lambda: 0.0, clock=clock or Clock())
+    return ServerLogs(secret, wall=lambda: 0.0, clock=clock or Clock())
 
 
 def texts(held: ServerLogs, after: int = 0) -> list[str]:

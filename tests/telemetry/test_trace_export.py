@@ -12,7 +12,7 @@ from tests.telemetry.every_event import finished
 async def test_what_could_not_be_exported_is_counted_when_the_gateway_stops() -> None:
     client = HttpClient()
     settings = Telemetry(endpoint="http://127.0.0.1:9/v1/traces", sample_ratio=1.0)
-    traces = TraceExport(settings, client, lambda event: None, version="0", servers=dict, mask=Mask)
+    traces = TraceExport(settings, client, lambda event: None, version="0", servers=dict, mask=Mask())
     event = finished()
     traces.start()
     for _ in range(3):

@@ -42,10 +42,10 @@ class CallHistory:
         *,
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
-        mask: Callable[[], Mask] = Mask,
+        mask: Mask | None = None,
     ) -> None:
         self._gates = gates
-        self._mask = mask
+        self._mask = mask or Mask()
         self._wall = wall
         self._clock = clock
         self._records: deque[ExecutionRecord] = deque(maxlen=MAX_CALLS)
@@ -63,7 +63,7 @@ class CallHistory:
         """
         for record in reversed(self._records):
             if request_id in (record.request_id, _trace_id(record)) and subject in (None, record.subject):
-                trace: dict[str, Any] = self._mask().value(self._trace(record, is_own=subject is not None))
+                trace: dict[str, Any] = self._mask.value(self._trace(record, is_own=subject is not None))
                 return trace
         return None
 
@@ -79,12 +79,12 @@ class CallHistory:
                 row = self._row(record)
                 if keeps is None or keeps(row):
                     rows.append(row)
-        masked: list[dict[str, Any]] = self._mask().value(rows)
+        masked: list[dict[str, Any]] = self._mask.value(rows)
         return masked
 
     def rows(self, records: Sequence[ExecutionRecord]) -> list[dict[str, Any]]:
         """The same rows for calls that have just finished. Their texts repeat, so each is masked once."""
-        mask, masked = self._mask(), dict[Any, Any]()
+        mask, masked = self._mask, dict[Any, Any]()
         rows = [self._row(record) for record in records]
         for row in rows:
             for name in _WRITTEN_BY_OTHERS:

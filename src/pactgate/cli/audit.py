@@ -6,7 +6,7 @@ import csv
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -137,14 +137,22 @@ def show(
     FILE is the log. Default: audit.file of the configuration.
     """
     from pactgate.audit.verify import files_of, latest
+    from pactgate.audit.verify import follow as follow_log
 
     wanted = RecordFilter(caller=caller, tool=tool, failed=failed, earliest=earliest_of(since))
     writer = _writer("json" if as_json else form)
     log, key = _existing_log(file, config)
     try:
-        writer(latest(files_of(log), count, key, wanted.matches if wanted.says_anything else None))
-        if follow:
-            _follow(log, key, wanted, writer if writer is not _write_table else _write_lines)
+        fresh = follow_log(log, key) if follow else None
+        if fresh is not None:
+            next(
+                fresh
+            )  # begins at the end as it is now, so that nothing is written unseen while the last records are read
+        last = latest(files_of(log), count, key, wanted.matches if wanted.says_anything else None)
+        writer(last)
+        if fresh is not None:
+            shown = last[-1]["seq"] if last else 0
+            _follow(fresh, shown, wanted, writer if writer is not _write_table else _write_lines)
     except OSError as error:
         raise CommandError(f"{error.filename} can't be read: {error.strerror}.", exit_code=1) from None
     return 0
@@ -172,13 +180,12 @@ class RecordFilter(Struct, frozen=True):
         return str(record.get("time", "")) >= self.earliest
 
 
-def _follow(log: Path, key: bytes, wanted: RecordFilter, write: Writer) -> None:
-    from pactgate.audit.verify import follow
-
-    for record in follow(log, key):
+def _follow(fresh: Iterator[dict[str, Any] | None], shown: int, wanted: RecordFilter, write: Writer) -> None:
+    """Write what is recorded after the record number `shown`."""
+    for record in fresh:
         if record is None:
             time.sleep(_PAUSE_S)
-        elif wanted.matches(record):
+        elif record["seq"] > shown and wanted.matches(record):
             write([record])
 
 

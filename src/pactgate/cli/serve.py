@@ -194,7 +194,7 @@ class _Serving:
         try:
             await self._gateway.open_audit()
             if not self._is_stdio:
-                self._gateway.open_keys()
+                self._gateway.http.open_keys()
         except GatewayFailure as failure:
             raise CommandError(failure.message, exit_code=1) from None
         watching = self._watch_file(loop)
@@ -222,10 +222,9 @@ class _Serving:
             hint = "If a gateway is running already, `pactgate status` shows it."
             self._why_stopped = f"can't listen: {failure.message}"
             raise CommandError(f"Can't listen: {failure.message}.", hint, exit_code=1) from None
-        if self._gateway.generated_token is not None and not sys.stdout.isatty():
-            self._token_file = _write_token(self._gateway.generated_token)
+        if self._gateway.http.generated_token is not None and not sys.stdout.isatty():
+            self._token_file = _write_token(self._gateway.http.generated_token)
         self._write_link()
-        self._welcome(address)
         config = None if self._path is None else str(self._path.resolve())
         listen = self._config.listen
         gateway = RunningGateway(
@@ -236,6 +235,7 @@ class _Serving:
             socket=listen.socket,
         )
         with announced(gateway):
+            self._welcome(address)  # whoever reads the address may use commands at once
             await self._gateway.start()
             await self._stop.wait()
             await asyncio.sleep(self._gateway.drain())
@@ -265,17 +265,17 @@ class _Serving:
                 address,
                 is_demo=self._is_demo,
                 file=self._config.file,
-                token=self._gateway.generated_token,
+                token=self._gateway.http.generated_token,
                 token_file=self._token_file,
                 needs_token=not self._config.allows_anonymous,
                 socket=self._config.listen.socket,
-                console=self._gateway.console_link,
+                console=self._gateway.http.console_link,
                 console_file=self._link_file,
             )
 
     def _write_link(self) -> None:
         """Like a token, the link is shown on a terminal only; other output ends in logs."""
-        link = self._gateway.console_link
+        link = self._gateway.http.console_link
         if link is None or sys.stdout.isatty():
             return
         with suppress(OSError):  # the console still takes tokens
@@ -285,7 +285,7 @@ class _Serving:
                 Path(self._link_file).write_text(f"{near_address(link)}\n", encoding="ascii")
 
     def _offer_console(self) -> None:
-        link = self._gateway.console_link
+        link = self._gateway.http.console_link
         self._write_link()
         if self._announcer is not None and link is not None:
             self._announcer.say("Somebody has signed in to the console with the link.")

@@ -28,6 +28,7 @@ MAX_ITEMS: Final = 10_000
 MAX_TEXT_CHARS: Final = 65_536
 MAX_RAW_BYTES: Final = 65_536
 """Of a masked value: what is shown of a failure is bounded below all of these."""
+_MAX_SECRETS: Final = 10_000
 _SHORTEST_SECRET: Final = 4
 """Masking shorter values would make everything unreadable and hide nothing."""
 _SHORTEST_ENCODED: Final = 8
@@ -52,7 +53,13 @@ class Mask:
     """Replaces known secrets by value, wherever they stand in a text or in a JSON value, and however they are spelt there."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
+        self._secrets: dict[str, None] = {}
+        self.know(secrets)
+
+    def know(self, secrets: Iterable[str]) -> None:
+        """Mask these too, from now on. Earlier ones stay: a server may still repeat one that a reload has replaced."""
+        self._secrets = dict.fromkeys(list(self._secrets | dict.fromkeys(secrets))[-_MAX_SECRETS:])
+        known = {secret for secret in self._secrets if len(secret) >= _SHORTEST_SECRET}
         known |= {
             line for secret in known if "\n" in secret for line in secret.splitlines() if len(line) >= _SHORTEST_LINE
         }

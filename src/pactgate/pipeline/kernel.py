@@ -89,7 +89,7 @@ class Kernel:
         policies: Callable[[], PolicyTable],
         emit: Emit,
         hearing: ClientRegistry | None = None,
-        mask: Callable[[], Mask] = Mask,
+        mask: Mask | None = None,
         audit: AuditTrail | None = None,
         rates: RequestRates | None = None,
         tracer: RequestTracer | None = None,
@@ -101,7 +101,7 @@ class Kernel:
         self._hearing = hearing
         self._emit = emit
         self._barrier = FaultBarrier(emit)
-        self._mask = mask
+        self._mask = mask or Mask()
         self._audit = audit
         self._rates = rates
         self._tracer = tracer
@@ -236,7 +236,7 @@ class Kernel:
             self._refused.add(ctx.caller.principal.key, request.size)
         ctx.fail(failure)
         try:
-            mask = self._mask()
+            mask = self._mask
             failure.reword(lambda text: mask.start(text, MAX_TEXT_CHARS))
             failure.details = mask.value(failure.details)
             failure.tool = failure.tool and mask.start(failure.tool, MAX_TEXT_CHARS)

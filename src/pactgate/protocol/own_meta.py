@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw
 
 from pactgate.protocol import messages
 from pactgate.protocol.json_limits import may_repeat_key
+from pactgate.protocol.lone_surrogates import replace_lone_surrogates
 from pactgate.protocol.messages import ErrorReply, InvalidAnswer, Message, Rejection, Response, encode_json
 from pactgate.protocol.simple_result import SimpleResult
 
@@ -38,8 +39,14 @@ _spelt: Final = re.compile(
 
 
 def decode_without_own_meta(frame: bytes) -> Message | InvalidAnswer | Rejection:
-    """As `decode_from_upstream`. Removing members reads the others in one way, so an answer with a key twice is refused here."""
+    """As `decode_from_upstream`. Removing members reads the others in one way, so an answer with a key twice is refused here.
+
+    A message that can't be read because of half a surrogate pair is read with U+FFFD in its place: better than to lose all of it.
+    """
     message = messages.decode_from_upstream(frame)
+    if isinstance(message, Rejection):
+        mended = replace_lone_surrogates(frame)
+        return message if mended is frame else decode_without_own_meta(mended)
     if len(frame) <= _SEARCHED_BYTES:
         if NAME not in frame and ESCAPE not in frame:
             return message

@@ -42,10 +42,10 @@ _PARTY_LEVELS: Final = {"caller": INFO, "upstream": WARNING}
 
 
 class EventLogger:
-    """Listens to the events of one gateway and logs them. `mask` hides secrets and may be replaced at any time."""
+    """Listens to the events of one gateway and logs them. `mask` hides secrets."""
 
     def __init__(self, mask: Mask, clock: Callable[[], float] = time.monotonic) -> None:
-        self.mask = mask
+        self._mask = mask
         self._rates = LineRateLimiter(clock)
         self._failures = RepeatedFailures()
 
@@ -69,7 +69,7 @@ class EventLogger:
         LOGGER.handle(self._record(event, level, suppressed, repeated))
 
     def _record(self, event: Event, level: int, suppressed: int, repeated: int) -> logging.LogRecord:
-        facts = {name: _fit(fact, self.mask, name) for name, fact in _facts(event).items()}
+        facts = {name: _fit(fact, self._mask, name) for name, fact in _facts(event).items()}
         sentence = LINES[type(event)].sentence
         message = sentence.format_map(facts) if isinstance(sentence, str) else sentence(facts)
         if suppressed:

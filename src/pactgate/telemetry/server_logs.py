@@ -83,7 +83,7 @@ class ServerLogs:
 
     def __init__(
         self,
-        mask: Callable[[], Mask],
+        mask: Mask,
         *,
         shown_always: Collection[str] = (),
         wall: Callable[[], float] = time.time,
@@ -156,4 +156,4 @@ class ServerLogs:
     def _text(self, line: _Line) -> str:
         """Masked before it is cut. Indentation stays, for tracebacks."""
         text = line.data.decode("utf-8", "backslashreplace")
-        return cut(visible(self._mask().start(text, MAX_MESSAGE_CHARS)).replace("\n", "\\n"), MAX_MESSAGE_CHARS)
+        return cut(visible(self._mask.start(text, MAX_MESSAGE_CHARS)).replace("\n", "\\n"), MAX_MESSAGE_CHARS)

@@ -30,7 +30,7 @@ class TraceExport:
         *,
         version: str,
         servers: Callable[[], Mapping[str, ServerConfig]],
-        mask: Callable[[], Mask],
+        mask: Mask,
     ) -> None:
         own = {"service.name": settings.service_name, "service.version": version}
         resource = {**own, "service.instance.id": str(uuid.uuid4()), **settings.resource_attributes}

@@ -65,13 +65,13 @@ class Tracer:
         settings: Telemetry,
         exporter: Exporter,
         random_bits: Callable[[int], int] | None = None,
-        mask: Callable[[], Mask] = Mask,
+        mask: Mask | None = None,
     ) -> None:
         self.invalid_count = 0
         self._asks_parent = settings.sampler == "parent"
         self._below = int(settings.sample_ratio * (1 << _RATIO_BITS))
         self._takes_content = settings.content
-        self._mask = mask
+        self._mask = mask or Mask()
         self._exporter = exporter
         self._bits = random_bits or random.Random(random.SystemRandom().getrandbits(256)).getrandbits
 
@@ -110,7 +110,7 @@ class Tracer:
 
     def _shown(self, data: bytes) -> bytes:
         """The beginning of a JSON value without its secrets."""
-        return messages.encode_json(self._mask().value(Raw(data)))[:_CONTENT_BYTES] if data else b""
+        return messages.encode_json(self._mask.value(Raw(data)))[:_CONTENT_BYTES] if data else b""
 
     def _is_sampled(self, parent: TraceParent | None, trace_id: str) -> bool:
         if parent is not None and self._asks_parent:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
-from contextlib import AsyncExitStack, asynccontextmanager
+import sys
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
+import pytest
+
+from pactgate.conformance.gateway import under_test
 from pactgate.conformance.gateway.check import Check
+from pactgate.conformance.gateway.checks.faults import neighbours
+from pactgate.conformance.gateway.checks.names import change
+from pactgate.conformance.gateway.checks.progress import cancelling
 from pactgate.conformance.gateway.dialects import DIALECTS
 from pactgate.conformance.gateway.fleet import Fleet
 from pactgate.conformance.gateway.gateway_process import GatewayProcess, free_port
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.run import RunPlan, run
 from pactgate.conformance.gateway.runner import play_one
 from pactgate.conformance.gateway.under_test import GatewayUnderTest
 from tests.conformance.gateway.strict_gateway import COMMAND, IDENTITY
+from tests.support import leaving_gateway
 from tests.support.breaking_proxy import BreakingProxy, Switch
 
 HTTP = ("lh", "mh", "dh", "pg")
+OURS = f"{sys.executable} -m pactgate serve --config {{config}} --port {{port}}"
 WAIT_S = 20
 
 
@@ -70,6 +80,25 @@ async def playground(
         await process.start(COMMAND, {"config": str(config), "port": port})
         proxies.append(_proxy(stack, f"http://127.0.0.1:{port}/mcp"))
         yield Playground(fleet, dict.fromkeys(tags, proxies[1].url), proxies, is_direct=False)
+
+
+async def play_started(check: type[Check], *, leaves: bool) -> CheckRecording:
+    """One check of a gateway that the run starts and stops: ours, or one that leaves behind what it has started."""
+    start = f"{sys.executable} {leaving_gateway.__file__} {OURS}" if leaves else OURS
+    plan = RunPlan(checks=[check], dialect="pactgate", start=start)
+    return (await run(plan, lambda text: None, lambda path, text: None)).checks[0]
+
+
+@contextmanager
+def without_patience() -> Iterator[None]:
+    """Waits that are long for the sake of slow gateways are short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(change, "WAIT_S", 0.5)
+        patch.setattr(cancelling, "WAIT_S", 0.5)
+        patch.setattr(neighbours, "BACK_S", 3.0)
+        patch.setattr(neighbours, "FAULTY_S", 1.0)
+        patch.setattr(under_test, "REST_S", 0.3)
+        yield
 
 
 def _proxy(stack: AsyncExitStack, url: str) -> BreakingProxy:

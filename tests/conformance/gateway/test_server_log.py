@@ -21,3 +21,11 @@ def test_messages_are_read_as_they_come_each_once_and_half_a_line_later(tmp_path
     assert len(logs.refresh()) == 2
     assert logs.about({"b"}) == []
     log.close()
+
+
+def test_of_a_flood_only_the_beginning_is_kept(tmp_path: Path) -> None:
+    log, logs = ServerLog("lh", tmp_path / "record.lh"), ServerLogs(tmp_path)
+    for data in (*["noise"] * 1000, "answer"):
+        log.add(is_sent=True, data=data, label="a", exchange="1")
+    assert [frame.data for frame in logs.refresh()] == [*["noise"] * 10, "answer"]
+    log.close()

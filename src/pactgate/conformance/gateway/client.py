@@ -68,6 +68,10 @@ class ScriptedClient:
         self._session: str | None = None
         self._ids = itertools.count(1)
 
+    @property
+    def has_session(self) -> bool:
+        return self._session is not None
+
     async def open(self, record: Record) -> None:
         """Initialize (legacy) or discover (modern). Raises ClientError where the gateway does not speak this era."""
         info = f'"clientInfo":{{"name":"{self.name}","version":"1"}}'

@@ -25,6 +25,7 @@ class GatewayProcess:
 
     def __init__(self, log: Path) -> None:
         self._log = log
+        self._words: list[str] = []
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self, command: str, values: Mapping[str, str]) -> None:
@@ -33,18 +34,34 @@ class GatewayProcess:
         `{command}` is several words, so it is put in before the command is split; in double quotes it is one argument.
         """
         spelled = command.replace("{command}", values.get("command", ""))
-        words = [_filled(word, values) for word in shlex.split(spelled)]
-        with self._log.open("wb") as output:
+        self._words = [_filled(word, values) for word in shlex.split(spelled)]
+        await self._spawn()
+
+    async def restart(self) -> None:
+        """End what is left of it, and start it again."""
+        await self.close()
+        await self._spawn()
+
+    async def stop(self, number: signal.Signals, limit_s: float) -> bool:
+        """Send a signal to the process alone, as an operator does; whether it ends in time."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), limit_s)
+        return self._process.returncode is not None
+
+    async def _spawn(self) -> None:
+        with self._log.open("ab") as output:
             try:
                 self._process = await asyncio.create_subprocess_exec(
-                    *words,
+                    *self._words,
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
                     start_new_session=True,
                 )
             except OSError as problem:
-                raise StartError(f"{words[0]} can't be started: {problem}") from problem
+                raise StartError(f"{self._words[0]} can't be started: {problem}") from problem
 
     def require_running(self) -> None:
         if self._process is not None and self._process.returncode is not None:
@@ -69,6 +86,18 @@ class GatewayProcess:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:
             return
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there, and not only waits for its parent to notice its end."""
+    try:
+        os.kill(pid, 0)
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except ProcessLookupError:
+        return False
+    except OSError:  # a system without /proc
+        return True
+    return state[0] != "Z"
 
 
 def free_port() -> int:

@@ -6,6 +6,7 @@ Must not: judge, or know which check it serves.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 
 from pactgate.conformance.gateway.client import ClientError, ScriptedClient
 from pactgate.conformance.gateway.fleet import READY, SERVERS
+from pactgate.conformance.gateway.gateway_process import GatewayProcess, is_running
 from pactgate.conformance.gateway.recording import Frame, Route, Side
 from pactgate.conformance.gateway.script import Scenario, Tool, named
 from pactgate.conformance.gateway.server_log import ServerLogs
@@ -22,6 +24,9 @@ from pactgate.conformance.gateway.under_test import GatewayUnderTest
 
 _MAX_FRAMES: Final = 20_000
 _POLL_S: Final = 0.05
+_START_S: Final = 30.0
+PROCESS: Final = "process"
+"""The label of what is noted about a process."""
 
 
 class NotApplicableError(Exception):
@@ -31,8 +36,16 @@ class NotApplicableError(Exception):
 class Lab:
     """One check has one lab. `why_not` says for each server that is not behind this gateway why."""
 
-    def __init__(self, gateway: GatewayUnderTest, logs: ServerLogs, why_not: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        gateway: GatewayUnderTest,
+        logs: ServerLogs,
+        why_not: Mapping[str, str],
+        process: GatewayProcess | None = None,
+    ) -> None:
+        """`process` is the gateway where the run has started it."""
         self.gateway = gateway
+        self._process = process
         self.frames: list[Frame] = []
         self._logs = logs
         self._why_not = why_not
@@ -71,6 +84,27 @@ class Lab:
             if not self.has(server):
                 raise NotApplicableError(f"It needs {SERVERS[server].id}: {self._why_not.get(server, 'not started')}.")
 
+    @property
+    def process(self) -> GatewayProcess:
+        """The gateway as a process that can be stopped. Raises NotApplicableError where it was started elsewhere."""
+        if self._process is None:
+            raise NotApplicableError("It was not started by this run, which so can't stop it (--start).")
+        return self._process
+
+    async def start_again(self) -> None:
+        """After a check that has stopped the gateway. What clients know of it is forgotten."""
+        await self.process.restart()
+        await self.gateway.wait(_START_S, lambda said: None)
+
+    def living(self, server: str) -> list[int]:
+        """The processes of a stdio server that still run."""
+        return [pid for pid in self._logs.processes(server) if is_running(pid)]
+
+    def note_process(self, server: str, pid: int, state: str) -> None:
+        """Put into the recording what has become of a process of a server."""
+        data = json.dumps({"pid": pid, "state": state})
+        self.frames.append(Frame(at=time.time(), side=Side.SERVER, who=server, is_sent=True, data=data, label=PROCESS))
+
     def addresses(self, check: Scenario) -> list[Route]:
         """One route for each address and era, for what is the same whatever server it is about."""
         found = {(route.era, self.gateway.urls[route.server]): route for route in reversed(self.routes(check))}
@@ -80,9 +114,11 @@ class Lab:
         """The routes of one client to all servers of the check."""
         return [route for route in self.routes(check) if route.era == era]
 
-    def require_gateway(self) -> None:
+    def require_gateway(
+        self, reason: str = "Without a gateway between, a client and a server of two eras don't meet."
+    ) -> None:
         if self.gateway.is_direct:
-            raise NotApplicableError("Without a gateway between, a client and a server of two eras don't meet.")
+            raise NotApplicableError(reason)
 
     @property
     def is_aggregate(self) -> bool:

@@ -64,7 +64,15 @@ async def run(plan: RunPlan, tell: Callable[[str], None], announce: Callable[[Pa
                 bodies = [json.dumps(body).encode() for body in json.loads(dialect.write(fleet.entries()))]
                 await register(urljoin(url, dialect.register), bodies, identity, plan.wait_s)
             await _wait(gateway, process, plan.wait_s, tell)
-            return await play(gateway, fleet.logs, plan.checks, left_out, tell, name=plan.name)
+            return await play(
+                gateway,
+                fleet.logs,
+                plan.checks,
+                left_out,
+                tell,
+                name=plan.name,
+                process=process if plan.start else None,
+            )
         finally:
             if gateway is not None:
                 await gateway.close()

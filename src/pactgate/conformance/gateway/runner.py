@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from pactgate.conformance.gateway.check import PROFILE_VERSION, Check
+from pactgate.conformance.gateway.gateway_process import GatewayProcess
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording, RunRecording
 from pactgate.conformance.gateway.server_log import ServerLogs
@@ -29,6 +30,7 @@ async def play(
     tell: Callable[[str], None],
     *,
     name: str = "",
+    process: GatewayProcess | None = None,
 ) -> RunRecording:
     """The recording of a run. The gateway lists its tools by now (`GatewayUnderTest.wait`)."""
     ends = time.monotonic() + RUN_S
@@ -37,7 +39,9 @@ async def play(
 
     async def one(check: type[Check]) -> None:
         async with room:
-            done[check.code] = await play_one(check(), Lab(gateway, logs, why_not), logs, ends - time.monotonic())
+            done[check.code] = await play_one(
+                check(), Lab(gateway, logs, why_not, process), logs, ends - time.monotonic()
+            )
             tell(f"{len(done)} of {len(checks)} checks")
 
     await asyncio.gather(*(one(check) for check in checks if not check.runs_alone))

@@ -20,7 +20,8 @@ class Step(Struct, frozen=True, omit_defaults=True):
     message with `data` as its params, if the client wants its level. `ask`: send the requests in `data`, an object by their keys, to
     the client, and wait for the answers. `until_cancelled`: wait for `seconds`, and answer only if the call was not cancelled.
     `wait`: for `seconds`. `raw`: `data` on the wire as it is, `count` times. `show`: from now on the hidden
-    tools are listed, and everybody is notified. `crash`: exit. `hang`: never answer. `freeze`: the whole server stops.
+    tools are listed, and everybody is notified. `stay`: from now on ignore the end of the input and SIGTERM. `crash`: exit. `hang`:
+    never answer. `freeze`: the whole server stops.
     """
 
     do: str

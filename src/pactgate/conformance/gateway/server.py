@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import socket
 import sys
 import threading
@@ -54,6 +55,8 @@ class ScriptedServer:
         """Where notifications about lists go, by the id of a subscription (modern) or of a stream (legacy: it begins with a blank)."""
         self._shown = False
         self._dialogue = Dialogue()
+        self.stays = False
+        """Whether the end of the input and SIGTERM are ignored."""
         self._count = 0
         self._lock = threading.Lock()
         self._tools = {named(tool.name, script.tag): tool for tool in script.tools}
@@ -218,8 +221,8 @@ class ScriptedServer:
         elif step.do == "raw":
             for _ in range(step.count):
                 call.send(step.data)
-        elif step.do == "show":
-            self.changed()
+        elif step.do in ("show", "stay"):
+            self._become(step.do)
         elif step.do == "crash":
             os._exit(3)
         elif step.do == "hang":
@@ -245,6 +248,12 @@ class ScriptedServer:
         elif step.do == "ask":
             return self._ask(step.data, call)
         return None
+
+    def _become(self, what: str) -> None:
+        if what == "show":
+            self.changed()
+        else:
+            self.stays = True
 
     def _until_cancelled(self, limit_s: float, call: Call) -> str | None:
         """Wait until the client gives the call up. A modern client closes its stream; the record has that as a message without data."""
@@ -451,10 +460,13 @@ def serve_stdio(server: ScriptedServer) -> None:
         if found is not None:
             send(found[0])
 
+    signal.signal(signal.SIGTERM, lambda *_: None if server.stays else os._exit(0))
     if server.script.era != "modern":
         server.listeners[" stdio"] = send
     for data in _lines():
         threading.Thread(target=answer, args=(data,), daemon=True).start()
+    if server.stays:
+        threading.Event().wait(server.script.lifetime_s)
     os._exit(0)
 
 

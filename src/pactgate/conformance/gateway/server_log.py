@@ -13,6 +13,8 @@ from typing import Final
 from pactgate.conformance.gateway.recording import Frame, Side
 
 _MAX_BYTES: Final = 128 * 1024 * 1024
+_MAX_EQUAL: Final = 10
+"""Of a flood, so many messages are kept."""
 
 
 class ServerLog:
@@ -22,6 +24,8 @@ class ServerLog:
         self.lock = threading.Lock()
         self._tag = tag
         self._written = 0
+        self._last = ("", 0)
+        """The last message, and how often it came in a row."""
         self._file = path.with_name(f"{path.name}.{os.getpid()}").open("w", encoding="ascii")
 
     def add(
@@ -36,6 +40,9 @@ class ServerLog:
     ) -> None:
         line = json.dumps([time.time(), self._tag, is_sent, data, label, exchange, status, headers])
         with self.lock:
+            self._last = data, self._last[1] + 1 if self._last[0] == data else 1
+            if self._last[1] > _MAX_EQUAL:
+                return
             self._written += len(line)
             if self._written < _MAX_BYTES:
                 self._file.write(line + "\n")
@@ -63,6 +70,10 @@ class ServerLogs:
             self._read[path] = self._read.get(path, 0) + whole
             self.frames += map(_frame, data[:whole].splitlines())
         return self.frames
+
+    def processes(self, tag: str) -> list[int]:
+        """The process ids that a server had so far."""
+        return [int(path.name.rpartition(".")[2]) for path in self._folder.glob(f"record.{tag}.*")]
 
     def about(self, labels: Iterable[str]) -> list[Frame]:
         wanted = set(labels)

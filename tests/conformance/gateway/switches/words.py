@@ -29,6 +29,18 @@ def error_for(part: str, code: int = -32000) -> Switch:
     return Switch(response=response)
 
 
+def accepting(part: str) -> Switch:
+    """A request with this in its text is answered as if nothing were wrong with it."""
+    return Switch(
+        response=lambda request, response: '{"jsonrpc":"2.0","id":1,"result":{}}' if part in request else response,
+        status=lambda request, status: 200 if part in request else status,
+    )
+
+
+def status_for(part: str, wanted: int) -> Switch:
+    return Switch(status=lambda request, status: wanted if part in request else status)
+
+
 def result_for(part: str, result: dict[str, Any]) -> Switch:
     """A request with this in its text is answered with this result."""
 

@@ -1,0 +1,1 @@
+"""Failures stay failures, and say no more than they should."""

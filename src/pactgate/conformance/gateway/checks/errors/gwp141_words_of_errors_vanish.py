@@ -1,0 +1,44 @@
+"""GWP-141."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pactgate.conformance.gateway.check import Check, Family
+from pactgate.conformance.gateway.lab import Lab
+from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.script import Tool, named
+from pactgate.conformance.rule import Evidence
+
+
+class WordsOfErrorsVanish(Check):
+    """What a server says of its error reaches the client.
+
+    What it checks
+        A tool answers with an error that says what is wrong. These words are in what the client gets, wherever it is.
+
+    Why
+        "Internal error" in place of "the invoice 17 is locked by Ann" leaves person and model without a way on.
+
+    How to fix
+        Keep the message of the server beside your own.
+
+    Reference
+        Base Protocol, Responses: an error has a code and a message; all revisions.
+    """
+
+    code = "GWP-141"
+    spec = "basic/index#responses"
+    family = Family.ERRORS
+    tools = (Tool(name="gwp141_@", error='{"code":-32602,"message":"gwp141: the invoice is locked"}'),)
+
+    async def play(self, lab: Lab) -> None:
+        for route in lab.routes(self):
+            client, tool = await lab.client(route), lab.exposed(route, self.tools[0].name)
+            await client.call(lab.record_on(route), tool, label=named(self.tools[0].name, route.server))
+
+    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
+        for exchange in recording.exchanges():
+            response = exchange.response
+            if response is None or "gwp141: the invoice is locked" not in response.data:
+                yield self.evidence(exchange.index, "", f"{exchange.route}: its words are not in the answer")

@@ -1,0 +1,1 @@
+"""A server that misbehaves hurts its own calls and nobody else."""

@@ -1,0 +1,35 @@
+"""GWP-163."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pactgate.conformance.gateway.checks.faults.neighbours import FaultCheck, fails_soon
+from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.rule import Evidence
+
+
+class CrashLeavesItsCallWaiting(FaultCheck):
+    """A call whose server crashes ends with an error.
+
+    What it checks
+        A tool ends the process of its stdio server. Its call ends with an error within four seconds.
+
+    Why
+        The client would wait for its own limit, a minute or more, for what can't come any more.
+
+    How to fix
+        End the calls of a connection when it ends.
+
+    Reference
+        Nothing in the specification says how servers share a gateway.
+    """
+
+    code = "GWP-163"
+    spec = "server/tools#error-handling"
+    tools = (Tool(name="gwp163_@", steps=(Step("crash"),)), Tool(name="gwp163ok_@"))
+    comes_back = True
+
+    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
+        yield from fails_soon(self, recording)

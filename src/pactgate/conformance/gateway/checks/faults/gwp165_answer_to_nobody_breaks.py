@@ -1,0 +1,39 @@
+"""GWP-165."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pactgate.conformance.gateway.checks.faults.neighbours import FaultCheck, succeeds
+from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.rule import Evidence
+
+
+class AnswerToNobodyBreaks(FaultCheck):
+    """An answer to a question that nobody asked is ignored.
+
+    What it checks
+        A tool of a stdio server first sends a response with an unknown id, then its own. Its call has its result, and so has a call
+        of another server.
+
+    Why
+        Late answers after a timeout look just like this.
+
+    How to fix
+        Drop responses whose id you do not wait for.
+
+    Reference
+        Nothing in the specification says how servers share a gateway.
+    """
+
+    code = "GWP-165"
+    spec = "server/tools#calling-tools"
+    tools = (
+        Tool(name="gwp165_@", steps=(Step("raw", '{"jsonrpc":"2.0","id":"gwp165-nobody","result":{}}'),)),
+        Tool(name="gwp165ok_@"),
+    )
+
+    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
+        yield from succeeds(self, recording)
+        yield from super().judge(recording)

@@ -1,0 +1,54 @@
+"""GWP-169."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from pactgate.conformance.gateway.check import plain_value
+from pactgate.conformance.gateway.checks.faults.neighbours import AT_ONCE_S, UNDER_WAY_S, FaultCheck
+from pactgate.conformance.gateway.lab import Lab
+from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.rule import Evidence
+
+
+class HangingCallHidesTheList(FaultCheck):
+    """The list of tools does not wait for a call that hangs.
+
+    What it checks
+        A tool of a stdio server never answers. Meanwhile the tools are listed, and the list comes within three seconds.
+
+    Why
+        A client that connects meanwhile would see nothing.
+
+    How to fix
+        List from what is known, or ask beside the call.
+
+    Reference
+        Nothing in the specification says how servers share a gateway.
+    """
+
+    code = "GWP-169"
+    spec = "server/tools#calling-tools"
+    servers = ("ls",)
+    tools = (Tool(name="gwp169_@", steps=(Step("hang"),)), Tool(name="gwp169ok_@"))
+
+    async def play(self, lab: Lab) -> None:
+        lab.require_gateway("Without a gateway between, lists are those of the server.")
+        route = next(iter(lab.routes(self)))
+        client, record = await lab.new_client(route), lab.record_on(route)
+        tool = lab.exposed(route, self.tools[0].name)
+        hanging = asyncio.create_task(
+            client.request(
+                record, "tools/call", f'"name":"{tool}","arguments":{{}}', name=tool, timeout_s=2 * UNDER_WAY_S + 1
+            )
+        )
+        await asyncio.sleep(UNDER_WAY_S)
+        await (await lab.new_client(route)).request(record, "tools/list", label="list", timeout_s=AT_ONCE_S)
+        await hanging
+
+    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
+        for exchange in recording.exchanges("list"):
+            if "result" not in plain_value(exchange.response):
+                yield self.evidence(exchange.index, "", f"the list did not come within {AT_ONCE_S:g} s")

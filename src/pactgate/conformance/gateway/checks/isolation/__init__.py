@@ -1,0 +1,1 @@
+"""What one client asks and hears is no matter of another."""

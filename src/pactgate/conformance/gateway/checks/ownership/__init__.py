@@ -1,0 +1,1 @@
+"""What a gateway started ends with it."""

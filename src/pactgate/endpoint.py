@@ -1,0 +1,186 @@
+"""The HTTP endpoint of a gateway, wired: who may call, the frontend, the console, and the server that listens (D18).
+
+Opened once, and ended in two steps: connections first, what belongs to them after other replicas know. Must not: decide about a request.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pactgate.admission import Admission
+from pactgate.audit.call_history import CallHistory
+from pactgate.capture.recorders import GatewayRecorders
+from pactgate.catalog.connections import Connections
+from pactgate.config.model import Config
+from pactgate.core.fault_barrier import Listeners
+from pactgate.core.principal import Principal
+from pactgate.inbound.call_stream import CallStreams
+from pactgate.inbound.console import Console
+from pactgate.inbound.console_sessions import ConsoleSessions
+from pactgate.inbound.http_frontend import HttpFrontend
+from pactgate.inbound.http_server import HttpServer
+from pactgate.inbound.server_limits import ServerLimits
+from pactgate.pipeline.kernel import Kernel
+from pactgate.policy.access import sees_everything
+from pactgate.replicas import Replicas
+from pactgate.telemetry.server_logs import ServerLogs
+from pactgate.telemetry.snapshot import GatewaySnapshot
+from pactgate.upstreams.http.client import HttpClient
+
+
+class HttpEndpoint:
+    """`address` is the URL it was opened at, or `unix:PATH` of a socket alone."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        kernel: Kernel,
+        connections: Connections,
+        facts: GatewaySnapshot,
+        snapshot: Callable[[], dict[str, Any]],
+        stories: CallHistory,
+        server_logs: ServerLogs,
+        listeners: Listeners,
+        recorders: GatewayRecorders,
+        replicas: Replicas,
+        client: HttpClient,
+        on_keys: Callable[[], None],
+        on_token: Callable[[str], None],
+        on_gone: Callable[[str], None],
+    ) -> None:
+        """`client` asks identity providers. `on_token` is told the token that is made for a run, `on_gone` whose rights have ended."""
+        self.address: str | None = None
+        self._config = config
+        self._kernel = kernel
+        self._connections = connections
+        self._facts = facts
+        self._snapshot = snapshot
+        self._stories = stories
+        self._server_logs = server_logs
+        self._listeners = listeners
+        self._recorders = recorders
+        self._replicas = replicas
+        self._on_token = on_token
+        self._on_gone = on_gone
+        self._admission = Admission(config, client, listeners.emit, on_keys=on_keys)
+        self._console_sessions: ConsoleSessions | None = None
+        self._frontend: HttpFrontend | None = None
+        self._server: HttpServer | None = None
+
+    async def open(self) -> str:
+        """Listen on the configured address and socket. Raises GatewayFailure where it can't, or the file of API keys can't be read."""
+        config, emit = self._config, self._listeners.emit
+        self.open_keys()
+        token = self._admission.make_token()
+        if token is not None:
+            self._on_token(token)
+        console = self._console() if config.has_console else None
+        self._frontend = frontend = HttpFrontend(
+            self._kernel,
+            self._admission.first_guard(self._console_sessions),
+            reach=self._connections,
+            snapshot=self._snapshot,
+            metrics=self._facts.render_metrics,
+            stories=self._stories,
+            server_logs=self._server_logs,
+            traffic=self._facts.traffic,
+            emit=emit,
+            sessions=config.sessions,
+            tap=self._recorders.http_callers(),
+            new_id=self._replicas.new_id,
+            console=console,
+        )
+        await self._replicas.open(frontend)
+        limits = ServerLimits(
+            max_request_bytes=config.limits.max_request_bytes,
+            max_connections_per_address=config.listen.max_connections_per_address,
+        )
+        self._server = HttpServer(frontend.handle, limits, emit, frontend.admit)
+        frontend.exchanges = self._server.exchanges
+        frontend.on_gone = self._on_gone
+        self.address, port = await self._listen(self._server)
+        self._admission.watch(frontend, port)
+        return self.address
+
+    def open_keys(self) -> None:
+        """Read the file of API keys, where there may be one; nothing is served before. Raises GatewayFailure."""
+        self._admission.open_keys()
+
+    @property
+    def is_open(self) -> bool:
+        return self._frontend is not None
+
+    @property
+    def generated_token(self) -> str | None:
+        """Made when the address can be reached from elsewhere and the configuration names no token."""
+        return self._admission.generated_token
+
+    @property
+    def console_link(self) -> str | None:
+        """Opens the console once, signed in as an administrator; None where no console is served."""
+        if self._console_sessions is None or self.address is None or not self.address.startswith("http"):
+            return None
+        return f"{self.address}/console/#code={self._console_sessions.code}"
+
+    @property
+    def session_count(self) -> int:
+        return 0 if self._frontend is None else len(self._frontend.sessions)
+
+    def apply(self, config: Config) -> None:
+        """Follow another configuration, on what is open too."""
+        self._config = config
+        self._admission.apply(config)
+
+    def check_again(self) -> None:
+        """Ask about everything that is open again: another replica has taken rights away."""
+        self._admission.check_again()
+
+    def drain(self) -> None:
+        """Say to load balancers that nothing new is to come."""
+        if self._frontend is not None:
+            self._frontend.is_draining = True
+
+    async def end_connections(self, grace_s: float) -> None:
+        if self._server is not None:
+            await self._server.close(grace_s)
+
+    async def close(self) -> None:
+        """After the connections have ended."""
+        if self._frontend is not None:
+            self._frontend.close()
+        await self._admission.close()
+
+    def _console(self) -> Console:
+        self._console_sessions = ConsoleSessions(time.time, is_secure=self._config.listen.tls is not None)
+        streams = CallStreams(
+            self._stories,
+            self._servers_for,
+            listen=partial(self._listeners.add, "console"),
+            unlisten=partial(self._listeners.remove, "console"),
+        )
+        return Console(self._console_sessions, streams, self._listeners.emit)
+
+    def _servers_for(self, principal: Principal) -> list[dict[str, Any]]:
+        """The rows of the servers that exist for a client."""
+        seen = None if sees_everything(principal.roles) else self._connections.seen_by(principal)
+        return [row for row in self._connections.rows() if seen is None or row["serverId"] in seen[0]]
+
+    async def _listen(self, server: HttpServer) -> tuple[str, int | None]:
+        """The address and the port of what was opened."""
+        listen = self._config.listen
+        if listen.socket is not None:
+            await server.listen_locally(listen.socket, listen.socket_mode)
+        if listen.tcp_port is None:
+            return f"unix:{listen.socket}", None
+        if listen.tls is None:
+            host, port = await server.listen(listen.host, listen.tcp_port, reuse_port=listen.reuse_port)
+        else:
+            host, port = await server.listen_tls(
+                listen.host, listen.tcp_port, listen.tls.files(), reuse_port=listen.reuse_port
+            )
+        shown = f"[{host}]" if ":" in host else host
+        return f"{'http' if listen.tls is None else 'https'}://{shown}:{port}", port
