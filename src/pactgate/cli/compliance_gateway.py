@@ -101,7 +101,8 @@ def gateway(
 ) -> int:
     """Test any MCP gateway: servers behind it, clients before it.
 
-    Both are scripted. The servers are started here and ended afterwards. Without --start, start the gateway yourself with the configuration that is shown.
+    Both are scripted. The servers are started here and ended afterwards. Without
+    --start, start the gateway yourself with the configuration that is shown.
     """
     from pactgate.cli.live_target import header
     from pactgate.conformance.formats import RENDER, ReportFormat
