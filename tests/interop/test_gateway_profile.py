@@ -13,7 +13,7 @@ from pactgate.conformance.gateway.results import judge, judge_one
 from pactgate.conformance.gateway.run import RunPlan, run
 from pactgate.conformance.rule import CheckStatus
 from tests.conformance.gateway import strict_gateway
-from tests.conformance.gateway.playing import play_started
+from tests.conformance.gateway.playing import OURS, play_started
 from tests.interop.processes import GATEWAY
 from tests.replicas.cluster import NGINX, needs_nginx
 
@@ -56,6 +56,12 @@ async def test_our_gateway_with_everything_optional_passes_what_its_defaults_are
 @pytest.mark.parametrize("check", [check for check in CHECKS if check.family is Family.OWNERSHIP])
 async def test_a_gateway_that_leaves_its_servers_is_found_out(check: type[Check]) -> None:
     assert judge_one(check, await play_started(check, leaves=True)).status is CheckStatus.FAIL
+
+
+async def test_clients_open_new_sessions_at_a_gateway_that_was_started_again() -> None:
+    checks = [check for check in CHECKS if check.family is Family.OWNERSHIP][:2]
+    played = (await run(RunPlan(checks=checks, dialect="pactgate", start=OURS, era="legacy"), print, print)).checks
+    assert [recording.error or recording.not_applicable for recording in played] == ["", ""]
 
 
 @needs_nginx

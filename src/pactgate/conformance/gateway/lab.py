@@ -92,8 +92,9 @@ class Lab:
         return self._process
 
     async def start_again(self) -> None:
-        """After a check that has stopped the gateway. What clients know of it is forgotten."""
+        """After a check that has stopped the gateway. What clients know of it, their sessions too, is forgotten."""
         await self.process.restart()
+        self.gateway.listings.clear()
         await self.gateway.wait(_START_S, lambda said: None)
 
     def living(self, server: str) -> list[int]:
