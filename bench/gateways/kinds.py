@@ -142,7 +142,7 @@ GATEWAYS: Final = (
         },
         remark="The newest version that its package offers for Python 3.11.",
         notes={
-            "GWP-034": "Reported as open: structured content is lost in more cases ([IBM/mcp-context-forge#5472]"
+            "GWP-034": "Known and open ([IBM/mcp-context-forge#5472]"
             "(https://github.com/IBM/mcp-context-forge/issues/5472)).",
             "GWP-066": _UNKNOWN_TOOL,
         },

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import ClassVar, Final
 
+from pactgate.conformance.gateway.client import REQUEST_S
 from pactgate.conformance.gateway.exact_json import MISSING, at, differences, parse, shown
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, Exchange, Frame, Side
@@ -79,6 +80,7 @@ class FidelityCheck(Check):
     pointers: ClassVar[tuple[str, ...]] = ()
     request_pointers: ClassVar[tuple[str, ...]] = ()
     as_written: ClassVar[bool] = False
+    answer_s: ClassVar[float] = REQUEST_S
     member: ClassVar[str] = "result"
     """`error` for a tool that answers with an error."""
 
@@ -88,7 +90,13 @@ class FidelityCheck(Check):
             tool = lab.exposed(route, self.tools[0].name)
             label = named(self.tools[0].name, route.server)
             await client.call(
-                lab.record_on(route), tool, self.arguments, members=self.params, meta=self.meta, label=label
+                lab.record_on(route),
+                tool,
+                self.arguments,
+                members=self.params,
+                meta=self.meta,
+                label=label,
+                timeout_s=self.answer_s,
             )
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:

@@ -49,8 +49,8 @@ class Tool(Struct, frozen=True, omit_defaults=True):
 
 
 def structured(name: str, text: str) -> Tool:
-    """A tool that declares structured content, and returns this text as it. Some gateways pass on only what is declared; GWP-034 asks
-    for that, so that it is counted once."""
+    """A tool that declares structured content, and returns this text as it. Some gateways lose what is not declared or stands alone;
+    GWP-034 asks for that, so that it is counted once."""
     return Tool(
         name=name,
         members='"inputSchema":{"type":"object"},"outputSchema":{"type":"object"}',

@@ -11,7 +11,7 @@ from pactgate.conformance.gateway.checks.asking.questions import (
     SAMPLING,
     asking,
     judge_answers,
-    play_asking,
+    play_answering,
 )
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
@@ -49,7 +49,7 @@ class SamplingResponseChanges(Check):
     tools = (asking("gwp104_@", SAMPLING),)
 
     async def play(self, lab: Lab) -> None:
-        await play_asking(self, lab, _ANSWER)
+        await play_answering(self, lab, _ANSWER)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         yield from judge_answers(self, recording, _ANSWER, (SAMPLE,))

@@ -11,7 +11,7 @@ from pactgate.conformance.gateway.checks.asking.questions import (
     FORM,
     asking,
     judge_answers,
-    play_asking,
+    play_answering,
 )
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
@@ -46,7 +46,7 @@ class AcceptedFormChanges(Check):
     tools = (asking("gwp105_@", FORM),)
 
     async def play(self, lab: Lab) -> None:
-        await play_asking(self, lab, _ANSWER)
+        await play_answering(self, lab, _ANSWER)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         yield from judge_answers(self, recording, _ANSWER, (ELICIT,))

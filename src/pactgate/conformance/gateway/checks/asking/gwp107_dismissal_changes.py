@@ -11,7 +11,7 @@ from pactgate.conformance.gateway.checks.asking.questions import (
     FORM,
     asking,
     judge_answers,
-    play_asking,
+    play_answering,
 )
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
@@ -43,7 +43,7 @@ class DismissalChanges(Check):
     tools = (asking("gwp107_@", FORM),)
 
     async def play(self, lab: Lab) -> None:
-        await play_asking(self, lab, _ANSWER)
+        await play_answering(self, lab, _ANSWER)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         yield from judge_answers(self, recording, _ANSWER, (ELICIT,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.asking.questions import SAMPLE, SAMPLING, asking, judge_answers, play_asking
+from pactgate.conformance.gateway.checks.asking.questions import SAMPLE, SAMPLING, asking, judge_answers, play_answering
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.rule import Evidence
@@ -38,7 +38,7 @@ class RefusedSamplingSucceeds(Check):
     tools = (asking("gwp108_@", SAMPLING),)
 
     async def play(self, lab: Lab) -> None:
-        await play_asking(self, lab, _ANSWER)
+        await play_answering(self, lab, _ANSWER)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         yield from judge_answers(self, recording, _ANSWER, (SAMPLE,))

@@ -13,7 +13,7 @@ from pactgate.conformance.gateway.checks.asking.questions import (
     SAMPLING,
     asking,
     judge_answers,
-    play_asking,
+    play_answering,
 )
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
@@ -46,7 +46,7 @@ class QuestionsOfARoundLost(Check):
     tools = (asking("gwp113_@", {"form": FORM, "model": SAMPLING, "folders": ASK_ROOTS}),)
 
     async def play(self, lab: Lab) -> None:
-        await play_asking(self, lab, ANSWERS)
+        await play_answering(self, lab, ANSWERS)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         yield from judge_answers(self, recording, ANSWERS, tuple(ANSWERS))

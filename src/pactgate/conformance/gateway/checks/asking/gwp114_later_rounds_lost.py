@@ -16,7 +16,7 @@ from pactgate.conformance.gateway.checks.asking.questions import (
     SAMPLING,
     asking,
     judge_answers,
-    play_asking,
+    play_answering,
 )
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
@@ -48,7 +48,7 @@ class LaterRoundsLost(Check):
     tools = (asking("gwp114_@", ASK_ROOTS, FORM, SAMPLING),)
 
     async def play(self, lab: Lab) -> None:
-        await play_asking(self, lab, ANSWERS)
+        await play_answering(self, lab, ANSWERS)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         yield from judge_answers(self, recording, ANSWERS, (ROOTS, ELICIT, SAMPLE))

@@ -11,7 +11,7 @@ from msgspec import Struct
 from pactgate.conformance.gateway.check import Check, plain_value, value_of
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.exact_json import MISSING, Members, at, differences, parse
-from pactgate.conformance.gateway.lab import Lab
+from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording, Frame, Route, Side
 from pactgate.conformance.gateway.script import Step, Tool, named
 from pactgate.conformance.gateway.server_dialogue import NOT_ASKED
@@ -69,6 +69,14 @@ async def play_asking(check: Check, lab: Lab, answers: Mapping[str, str], *, cap
             client.answers = answers
         calls = [ask(lab, route, client, tool.name) for route, client in clients.items() for tool in check.tools]
         await asyncio.gather(*calls)
+
+
+async def play_answering(check: Check, lab: Lab, answers: Mapping[str, str]) -> None:
+    """The same. Raises NotApplicableError where no client was asked at all: that is the finding of other checks."""
+    await play_asking(check, lab, answers)
+    came = [frame.data for frame in lab.frames if frame.side is Side.CLIENT and not frame.is_sent]
+    if not any(kind in data for data in came for kind in _KINDS):
+        raise NotApplicableError("No question arrives at all (GWP-100 to GWP-103).")
 
 
 async def ask(lab: Lab, route: Route, client: ScriptedClient, name: str) -> None:

@@ -27,4 +27,6 @@ class LoneSurrogatesBreak(FidelityCheck):
     tools = (structured("gwp014_@", '{"half":"\\ud83d","beside":"whole"}'),)
     runs_alone = True
     """A gateway may lose its connection to the server by such an answer; that is told once."""
+    answer_s = 6.0
+    """The gateways that give no answer should not cost a run its time."""
     pointers = ("/structuredContent/beside",)
