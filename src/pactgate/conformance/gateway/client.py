@@ -23,6 +23,7 @@ from pactgate.upstreams.http.response import HttpResponse
 
 MAX_BYTES: Final = 32 * 1024 * 1024
 REQUEST_S: Final = 20.0
+NO_ANSWER: Final = "no answer within"
 _OPEN_S: Final = 5.0
 _MAX_ROUNDS: Final = 6
 _PREFIX: Final = "io.modelcontextprotocol/"
@@ -223,7 +224,7 @@ class ScriptedClient:
                     record(frame)
                     yield frame
         except (GatewayFailure, TimeoutError, OversizedError) as problem:
-            why = f"no answer within {timeout_s:g} s" if isinstance(problem, TimeoutError) else str(problem)
+            why = f"{NO_ANSWER} {timeout_s:g} s" if isinstance(problem, TimeoutError) else str(problem)
             frame = self._frame("", f"{label}: {why}", exchange, is_sent=False)
             record(frame)
             yield frame

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from pactgate.conformance.gateway.client import ClientError, ScriptedClient
+from pactgate.conformance.gateway.client import NO_ANSWER, ClientError, ScriptedClient
 from pactgate.conformance.gateway.fleet import READY, SERVERS
 from pactgate.conformance.gateway.gateway_process import GatewayProcess, is_running
 from pactgate.conformance.gateway.recording import Frame, Route, Side
@@ -24,9 +24,13 @@ from pactgate.conformance.gateway.under_test import GatewayUnderTest
 
 _MAX_FRAMES: Final = 20_000
 _POLL_S: Final = 0.05
-_START_S: Final = 30.0
+_CALL_S: Final = 12.0
+_HURRIED_S: Final = 3.0
+_AT_ONCE: Final = 2
+_START_S: Final = 45.0
 PROCESS: Final = "process"
 """The label of what is noted about a process."""
+T = TypeVar("T")
 
 
 class NotApplicableError(Exception):
@@ -156,6 +160,21 @@ class Lab:
                     if route.era == "legacy":
                         await stack.enter_async_context(client.listening(self.record_on(route)))
             yield {route: found[route.era, self.gateway.urls[route.server]] for route in routes}
+
+    async def in_turn(self, calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+        """Run what a check does on its routes, two at a time: that a gateway is slow with many calls at once is no finding."""
+        room = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(call: Coroutine[Any, Any, T]) -> T:
+            async with room:
+                return await call
+
+        return await asyncio.gather(*(one(call) for call in calls))
+
+    @property
+    def call_s(self) -> float:
+        """How long a call may take: once one of this check has had no answer, not as long any more."""
+        return _HURRIED_S if any(not frame.data and NO_ANSWER in frame.label for frame in self.frames) else _CALL_S
 
     def unopened(self, route: Route, *, capabilities: str = "{}", version: str | None = None) -> ScriptedClient:
         gateway = self.gateway

@@ -15,9 +15,10 @@ from pactgate.conformance.gateway.checks.asking.questions import (
     calls,
     questions,
 )
+from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.exact_json import MISSING, at
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Side
+from pactgate.conformance.gateway.recording import CheckRecording, Route, Side
 from pactgate.conformance.rule import Evidence
 
 _FORM = '{{"method":"elicitation/create","params":{{"message":"for {who}","requestedSchema":{{"type":"object","properties":{{}}}}}}}}'
@@ -51,12 +52,13 @@ class QuestionsReachAnotherClient(Check):
             lab.listeners(self, capabilities=CAPABILITIES) as one,
             lab.listeners(self, capabilities=CAPABILITIES) as other,
         ):
-            asked = []
-            for tool, clients in zip(self.tools, (one, other), strict=True):
-                for route, client in clients.items():
-                    client.answers = {ELICIT: f'"result":{{"action":"accept","content":{{"who":"{tool.name[6]}"}}}}'}
-                    asked.append(ask(lab, route, client, tool.name))
-            await asyncio.gather(*asked)
+            await lab.in_turn(self._both(lab, route, (one[route], other[route])) for route in one)
+
+    async def _both(self, lab: Lab, route: Route, clients: tuple[ScriptedClient, ...]) -> None:
+        for tool, client in zip(self.tools, clients, strict=True):
+            client.answers = {ELICIT: f'"result":{{"action":"accept","content":{{"who":"{tool.name[6]}"}}}}'}
+        asked = [ask(lab, route, client, tool.name) for tool, client in zip(self.tools, clients, strict=True)]
+        await asyncio.gather(*asked)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         callers = {who: label[6] for _, who, label, _ in calls(recording)}

@@ -24,7 +24,7 @@ class ClientWithoutCapabilityAsked(Check):
 
     What it checks
         A client that declares no capabilities calls tools that ask for sampling, for a form and for roots. It gets no question, and each
-        call ends in eight seconds with a result or an error.
+        call ends with a result or an error.
 
     Why
         A client without the capability can't answer: the call hangs, or the user sees an error that he can't explain.

@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family, plain_value
-from pactgate.conformance.gateway.checks.asking.questions import ANSWERS, CALL_S, CAPABILITIES, FORM, ask, asking
+from pactgate.conformance.gateway.checks.asking.questions import ANSWERS, CAPABILITIES, FORM, ask, asking
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, Route
 from pactgate.conformance.gateway.script import Tool, named
 from pactgate.conformance.rule import Evidence
 
-_ASKED_S = 3.0
+_ASKED_S = 5.0
+_OTHER_S = 8.0
 
 
 class OpenQuestionBlocksOthers(Check):
@@ -53,7 +54,7 @@ class OpenQuestionBlocksOthers(Check):
         asked.cancel()
         name = self.tools[1].name
         tool, label = lab.exposed(route, name), named(name, route.server)
-        await other.call(lab.record_on(route), tool, label=label, timeout_s=CALL_S / 2)
+        await other.call(lab.record_on(route), tool, label=label, timeout_s=_OTHER_S)
         client.may_answer.set()
         await calling
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
@@ -17,7 +16,6 @@ from pactgate.conformance.gateway.script import Step, Tool, named
 from pactgate.conformance.gateway.server_dialogue import NOT_ASKED
 from pactgate.conformance.rule import Evidence
 
-CALL_S: Final = 8.0
 CAPABILITIES: Final = '{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{}}'
 ELICIT: Final = "elicitation/create"
 SAMPLE: Final = "sampling/createMessage"
@@ -68,7 +66,7 @@ async def play_asking(check: Check, lab: Lab, answers: Mapping[str, str], *, cap
         for client in clients.values():
             client.answers = answers
         calls = [ask(lab, route, client, tool.name) for route, client in clients.items() for tool in check.tools]
-        await asyncio.gather(*calls)
+        await lab.in_turn(calls)
 
 
 async def play_answering(check: Check, lab: Lab, answers: Mapping[str, str]) -> None:
@@ -81,7 +79,7 @@ async def play_answering(check: Check, lab: Lab, answers: Mapping[str, str]) -> 
 
 async def ask(lab: Lab, route: Route, client: ScriptedClient, name: str) -> None:
     label = named(name, route.server)
-    await client.call_and_answer(lab.record_on(route), lab.exposed(route, name), label=label, timeout_s=CALL_S)
+    await client.call_and_answer(lab.record_on(route), lab.exposed(route, name), label=label, timeout_s=lab.call_s)
 
 
 def questions(recording: CheckRecording, side: Side) -> Iterator[Asked]:

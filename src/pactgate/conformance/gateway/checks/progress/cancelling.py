@@ -30,7 +30,7 @@ async def begin(check: Check, lab: Lab, route: Route, client: ScriptedClient) ->
     tool, label = lab.exposed(route, name), named(name, route.server)
     meta = f'"progressToken":"{label}"'
     calling = asyncio.create_task(client.call(lab.record_on(route), tool, label=label, meta=meta))
-    await lab.until_server(label, lambda frame: not frame.is_sent)
+    await lab.until_server(label, lambda frame: not frame.is_sent, lab.call_s)
     return calling
 
 
@@ -64,7 +64,7 @@ async def play_cancel(check: Check, lab: Lab) -> None:
         await end(calling)
 
     async with lab.listeners(check) as clients:
-        await asyncio.gather(*(one(route, client) for route, client in clients.items()))
+        await lab.in_turn(one(route, client) for route, client in clients.items())
 
 
 def judge_cancel(check: Check, recording: CheckRecording) -> Iterator[Evidence]:

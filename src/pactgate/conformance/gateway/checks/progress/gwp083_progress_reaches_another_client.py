@@ -13,8 +13,9 @@ from pactgate.conformance.gateway.checks.progress.notices import (
     require_progress,
     step,
 )
+from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Side
+from pactgate.conformance.gateway.recording import CheckRecording, Route, Side
 from pactgate.conformance.gateway.script import Step, Tool
 from pactgate.conformance.rule import Evidence
 
@@ -48,11 +49,12 @@ class ProgressReachesAnotherClient(Check):
 
     async def play(self, lab: Lab) -> None:
         async with lab.listeners(self) as one, lab.listeners(self) as other:
-            await asyncio.gather(
-                *(call(self, lab, route, client, '"gwp083"', 0) for route, client in one.items()),
-                *(call(self, lab, route, client, '"gwp083"', 1) for route, client in other.items()),
-            )
+            await lab.in_turn(self._both(lab, route, one[route], other[route]) for route in one)
         require_progress(lab)
+
+    async def _both(self, lab: Lab, route: Route, one: ScriptedClient, other: ScriptedClient) -> None:
+        token = '"gwp083"'
+        await asyncio.gather(call(self, lab, route, one, token, 0), call(self, lab, route, other, token, 1))
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         callers = {

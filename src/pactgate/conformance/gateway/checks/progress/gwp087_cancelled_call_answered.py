@@ -50,7 +50,7 @@ class CancelledCallAnswered(Check):
             await end(calling)
 
         async with lab.listeners(self) as clients:
-            await asyncio.gather(*(one(route, client) for route, client in clients.items()))
+            await lab.in_turn(one(route, client) for route, client in clients.items())
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges():

@@ -48,7 +48,7 @@ class CancellationHitsOthers(Check):
             await end(calling)
 
         async with lab.listeners(self) as clients, lab.listeners(self) as others:
-            await asyncio.gather(*(one(route, client, others[route]) for route, client in clients.items()))
+            await lab.in_turn(one(route, client, others[route]) for route, client in clients.items())
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family
@@ -54,7 +53,7 @@ class DisconnectCancels(Check):
             return is_begun
 
         async with lab.listeners(self) as clients:
-            begun = await asyncio.gather(*(one(route, client) for route, client in clients.items()))
+            begun = await lab.in_turn(one(route, client) for route, client in clients.items())
         if not any(begun):
             raise NotApplicableError("It does not stream: no progress arrives before the result.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family, plain_value
-from pactgate.conformance.gateway.checks.progress.notices import CALL_S, LOG_LEVEL, logging_clients
+from pactgate.conformance.gateway.checks.progress.notices import LOG_LEVEL, logging_clients
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.script import Tool
@@ -41,10 +41,10 @@ class UnknownLogLevelAccepted(Check):
                 record = lab.record_on(route)
                 if route.era == "modern":
                     tool = lab.exposed(route, self.tools[0].name)
-                    await client.call(record, tool, meta=f'"{LOG_LEVEL}":"loud"', label="level", timeout_s=CALL_S)
+                    await client.call(record, tool, meta=f'"{LOG_LEVEL}":"loud"', label="level", timeout_s=lab.call_s)
                 else:
                     params = '"level":"loud"'
-                    await client.request(record, "logging/setLevel", params, label="level", timeout_s=CALL_S)
+                    await client.request(record, "logging/setLevel", params, label="level", timeout_s=lab.call_s)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges("level"):

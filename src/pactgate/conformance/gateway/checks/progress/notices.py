@@ -5,7 +5,6 @@ Must not: decide what is wrong.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -17,7 +16,6 @@ from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording, Frame, Route, Side
 from pactgate.conformance.gateway.script import Step, named
 
-CALL_S: Final = 8.0
 PROGRESS: Final = "notifications/progress"
 LOG: Final = "notifications/message"
 LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
@@ -51,7 +49,7 @@ async def call_on_all(check: Check, lab: Lab, tokens: tuple[str, ...], tool: int
     """Call a tool on every route, at the same time, once with each token."""
     async with lab.listeners(check) as clients:
         calls = [call(check, lab, route, client, token, tool) for route, client in clients.items() for token in tokens]
-        await asyncio.gather(*calls)
+        await lab.in_turn(calls)
 
 
 async def call(check: Check, lab: Lab, route: Route, client: ScriptedClient, token: str = "", tool: int = 0) -> None:
@@ -59,7 +57,7 @@ async def call(check: Check, lab: Lab, route: Route, client: ScriptedClient, tok
     name = check.tools[tool].name
     meta = f'"progressToken":{named(token, route.server)}' if token else ""
     label = named(name, route.server)
-    await client.call(lab.record_on(route), lab.exposed(route, name), meta=meta, label=label, timeout_s=CALL_S)
+    await client.call(lab.record_on(route), lab.exposed(route, name), meta=meta, label=label, timeout_s=lab.call_s)
 
 
 def require_progress(lab: Lab) -> None:
@@ -79,7 +77,7 @@ def logging_clients(clients: dict[Route, ScriptedClient]) -> dict[Route, Scripte
 async def set_level(lab: Lab, clients: dict[Route, ScriptedClient], level: str) -> None:
     """Each legacy client sets the level of its session."""
     for client, route in {client: route for route, client in clients.items() if route.era == "legacy"}.items():
-        await client.request(lab.record_on(route), "logging/setLevel", f'"level":"{level}"', timeout_s=CALL_S)
+        await client.request(lab.record_on(route), "logging/setLevel", f'"level":"{level}"', timeout_s=lab.call_s)
 
 
 async def call_with_level(check: Check, lab: Lab, clients: dict[Route, ScriptedClient], level: str) -> None:
@@ -88,5 +86,5 @@ async def call_with_level(check: Check, lab: Lab, clients: dict[Route, ScriptedC
     for route, client in clients.items():
         meta = f'"{LOG_LEVEL}":"{level}"' if route.era == "modern" and level else ""
         tool, label = lab.exposed(route, check.tools[0].name), named(check.tools[0].name, route.server)
-        calls.append(client.call(lab.record_on(route), tool, meta=meta, label=label, timeout_s=CALL_S))
-    await asyncio.gather(*calls)
+        calls.append(client.call(lab.record_on(route), tool, meta=meta, label=label, timeout_s=lab.call_s))
+    await lab.in_turn(calls)
