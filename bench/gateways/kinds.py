@@ -25,6 +25,13 @@ _UNKNOWN_TOOL: Final = (
     "From the Python SDK; open there ([modelcontextprotocol/python-sdk#1872]"
     "(https://github.com/modelcontextprotocol/python-sdk/pull/1872))."
 )
+_UNKNOWN_METHOD: Final = (
+    "From the Python SDK; open there ([modelcontextprotocol/python-sdk#1561]"
+    "(https://github.com/modelcontextprotocol/python-sdk/issues/1561))."
+)
+_NOT_ASKED: Final = (
+    "Known; asked for and closed as stale ([BerriAI/litellm#23761](https://github.com/BerriAI/litellm/issues/23761))."
+)
 
 
 class ScoredGateway(Struct, frozen=True):
@@ -48,7 +55,14 @@ def _test(dialect: str, start: str = "", more: str = "") -> str:
     return f"{_TEST} --for {dialect} --start '{start or DIALECTS[dialect].start}'" + (f" {more}" if more else "")
 
 
-_FASTMCP_NOTES: Final = {"GWP-041": _ERA, "GWP-042": _ERA, "GWP-066": _UNKNOWN_TOOL}
+_LIST_CHANGED: Final = "Known, open ([PrefectHQ/fastmcp#4161](https://github.com/PrefectHQ/fastmcp/issues/4161))."
+_FASTMCP_NOTES: Final = {
+    "GWP-041": _ERA,
+    "GWP-042": _ERA,
+    "GWP-066": _UNKNOWN_TOOL,
+    "GWP-070": _LIST_CHANGED,
+    "GWP-071": _LIST_CHANGED,
+}
 _LOOPBACK: Final = {"NODE_OPTIONS": f"--require={Path(__file__).with_name('loopback.cjs')}"}
 """Not shown: it only keeps the test off the network."""
 
@@ -104,7 +118,7 @@ GATEWAYS: Final = (
         package="pypi:mcp-proxy",
         command=_test("mcp-proxy"),
         environment="mcp-proxy",
-        notes={"GWP-066": _UNKNOWN_TOOL},
+        notes={"GWP-066": _UNKNOWN_TOOL, "GWP-142": _UNKNOWN_METHOD},
     ),
     ScoredGateway(
         name="mcp-proxy-npm",
@@ -145,6 +159,8 @@ GATEWAYS: Final = (
             "GWP-034": "Known and open ([IBM/mcp-context-forge#5472]"
             "(https://github.com/IBM/mcp-context-forge/issues/5472)).",
             "GWP-066": _UNKNOWN_TOOL,
+            "GWP-101": "Known in part, open ([IBM/mcp-context-forge#4445](https://github.com/IBM/mcp-context-forge/issues/4445)).",
+            "GWP-142": _UNKNOWN_METHOD,
         },
     ),
     ScoredGateway(
@@ -157,6 +173,9 @@ GATEWAYS: Final = (
             "GWP-029": "Known: with more than one server, resources can't be read ([BerriAI/litellm#34906]"
             "(https://github.com/BerriAI/litellm/issues/34906)).",
             "GWP-066": _UNKNOWN_TOOL,
+            "GWP-100": _NOT_ASKED,
+            "GWP-101": _NOT_ASKED,
+            "GWP-102": _NOT_ASKED,
         },
     ),
 )

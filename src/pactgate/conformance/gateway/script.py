@@ -16,12 +16,12 @@ OK = '"content":[{"type":"text","text":"ok"}]'
 class Step(Struct, frozen=True, omit_defaults=True):
     """One thing to do before the answer.
 
-    `notify`: send `data`, a notification (`@TOKEN@` stands for the progress token; without one it is not sent). `log`: send a log
-    message with `data` as its params, if the client wants its level. `ask`: send the requests in `data`, an object by their keys, to
-    the client, and wait for the answers. `until_cancelled`: wait for `seconds`, and answer only if the call was not cancelled.
-    `wait`: for `seconds`. `raw`: `data` on the wire as it is, `count` times. `show`: from now on the hidden
-    tools are listed, and everybody is notified. `stay`: from now on ignore the end of the input and SIGTERM. `crash`: exit. `hang`:
-    never answer. `freeze`: the whole server stops.
+    `notify`: send `data`, a notification (`@TOKEN@` stands for the progress token; without one it is not sent), and wait for `seconds`.
+    `log`: send a log message with `data` as its params, if the client wants its level, and wait for `seconds`. `ask`: send the requests
+    in `data`, an object by their keys, to the client, and wait for the answers. `until_cancelled`: wait for `seconds`, and answer only
+    if the call was not cancelled. `wait`: for `seconds`. `raw`: `data` on the wire as it is, `count` times. `show`: from now on the
+    hidden tools are listed, and everybody is notified. `stay`: from now on ignore the end of the input and SIGTERM. `crash`: exit.
+    `hang`: never answer. `freeze`: the whole server stops.
     """
 
     do: str

@@ -240,9 +240,11 @@ class ScriptedServer:
         if step.do == "notify":
             if "@TOKEN@" not in step.data or "progressToken" in call.meta:
                 call.send(step.data.replace("@TOKEN@", json.dumps(call.meta.get("progressToken"))))
+                threading.Event().wait(step.seconds)
         elif step.do == "log":
             if self._dialogue.takes(call, json.loads(step.data)["level"]):
                 call.send(f'{{"jsonrpc":"2.0","method":"notifications/message","params":{step.data}}}')
+                threading.Event().wait(step.seconds)
         elif step.do == "until_cancelled":
             return self._until_cancelled(step.seconds, call)
         elif step.do == "ask":

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Check, Family, value_of
 from pactgate.conformance.gateway.checks.progress.notices import (
     LOG,
+    WORK_S,
     call_with_level,
     logging_clients,
     notices,
@@ -49,6 +50,7 @@ class LogMessagesChange(Check):
                 Step(
                     "log",
                     data='{"level":"warning","logger":"gwp090","data":{"n":9007199254740993,"none":null,"a":["\\u00e9"]}}',
+                    seconds=WORK_S,
                 ),
             ),
         ),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.checks.progress.notices import (
     LOG,
+    WORK_S,
     call_with_level,
     logging_clients,
     notices,
@@ -45,7 +46,9 @@ class LogLevelIgnored(Check):
     tools = (
         Tool(
             name="gwp091_@",
-            steps=tuple(Step("log", data=f'{{"level":"{level}","data":"{level}"}}') for level in _LEVELS),
+            steps=tuple(
+                Step("log", data=f'{{"level":"{level}","data":"{level}"}}', seconds=WORK_S) for level in _LEVELS
+            ),
         ),
     )
 

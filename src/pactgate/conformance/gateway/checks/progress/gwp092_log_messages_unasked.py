@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.progress.notices import LOG, call_with_level, notices
+from pactgate.conformance.gateway.checks.progress.notices import LOG, WORK_S, call_with_level, notices
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.script import Step, Tool
@@ -34,7 +34,9 @@ class LogMessagesUnasked(Check):
     level = RequirementLevel.MUST
     since = "2026-07-28"
     eras = ("modern",)
-    tools = (Tool(name="gwp092_@", steps=(Step("log", data='{"level":"error","data":"nobody asked"}'),)),)
+    tools = (
+        Tool(name="gwp092_@", steps=(Step("log", data='{"level":"error","data":"nobody asked"}', seconds=WORK_S),)),
+    )
 
     async def play(self, lab: Lab) -> None:
         async with lab.listeners(self) as clients:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.progress.notices import (
     LOG,
+    WORK_S,
     call_with_level,
     logging_clients,
     notices,
@@ -40,7 +41,9 @@ class LogMessagesReachOthers(Check):
     eras = ("legacy",)
     servers = ("lh", "mh", "dh")
     runs_alone = True
-    tools = (Tool(name="gwp093_@", steps=(Step("log", data='{"level":"error","data":"of one call"}'),)),)
+    tools = (
+        Tool(name="gwp093_@", steps=(Step("log", data='{"level":"error","data":"of one call"}', seconds=WORK_S),)),
+    )
 
     async def play(self, lab: Lab) -> None:
         async with lab.listeners(self) as clients, lab.listeners(self) as others:

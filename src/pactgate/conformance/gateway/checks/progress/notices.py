@@ -18,6 +18,8 @@ from pactgate.conformance.gateway.script import Step, named
 
 PROGRESS: Final = "notifications/progress"
 LOG: Final = "notifications/message"
+WORK_S: Final = 0.05
+"""How long a server works on after it has told something."""
 LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 
 
@@ -30,9 +32,9 @@ class Notice(Struct, frozen=True):
 
 
 def step(progress: str, message: str = "") -> Step:
-    """A server reports progress, if the client gave a token."""
+    """A server reports progress, if the client gave a token, and works on: the SDKs lose what comes in one read with the response."""
     params = f'"progressToken":@TOKEN@,"progress":{progress}' + (f',"message":"{message}"' if message else "")
-    return Step("notify", data=f'{{"jsonrpc":"2.0","method":"{PROGRESS}","params":{{{params}}}}}')
+    return Step("notify", data=f'{{"jsonrpc":"2.0","method":"{PROGRESS}","params":{{{params}}}}}', seconds=WORK_S)
 
 
 def notices(recording: CheckRecording, method: str) -> Iterator[Notice]:
