@@ -54,6 +54,7 @@ class Lab:
         self._logs = logs
         self._why_not = why_not
         self._own: list[ScriptedClient] = []
+        self._tasks: list[asyncio.Task[Any]] = []
         self._begun = time.time()
 
     def routes(self, check: Scenario) -> list[Route]:
@@ -161,15 +162,27 @@ class Lab:
                         await stack.enter_async_context(client.listening(self.record_on(route)))
             yield {route: found[route.era, self.gateway.urls[route.server]] for route in routes}
 
+    def start(self, call: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run it beside the check; it ends with the check."""
+        task = asyncio.create_task(call)
+        self._tasks.append(task)
+        return task
+
     async def in_turn(self, calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         """Run what a check does on its routes, two at a time: that a gateway is slow with many calls at once is no finding."""
-        room = asyncio.Semaphore(_AT_ONCE)
+        room, waiting = asyncio.Semaphore(_AT_ONCE), list(calls)
 
         async def one(call: Coroutine[Any, Any, T]) -> T:
             async with room:
                 return await call
 
-        return await asyncio.gather(*(one(call) for call in calls))
+        tasks = [self.start(one(call)) for call in waiting]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            await _ended(tasks)
+            for call in waiting:
+                call.close()
 
     @property
     def call_s(self) -> float:
@@ -249,4 +262,11 @@ class Lab:
         return False
 
     async def close(self) -> None:
+        await _ended(self._tasks)
         await asyncio.gather(*(client.close() for client in self._own))
+
+
+async def _ended(tasks: Collection[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

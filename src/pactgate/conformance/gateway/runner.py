@@ -58,6 +58,11 @@ async def play_one(check: Check, lab: Lab, logs: ServerLogs, left_s: float) -> C
     try:
         async with asyncio.timeout(max(0.0, min(CHECK_S, left_s))):
             await check.play(lab)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        error = "A request of the check was cancelled."
     except NotApplicableError as problem:
         reason = str(problem)
     except TimeoutError:

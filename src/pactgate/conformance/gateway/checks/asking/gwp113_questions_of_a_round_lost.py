@@ -49,4 +49,4 @@ class QuestionsOfARoundLost(Check):
         await play_answering(self, lab, ANSWERS)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_answers(self, recording, ANSWERS, tuple(ANSWERS))
+        yield from judge_answers(self, recording, ANSWERS, tuple(ANSWERS), only=("content", "roots"))

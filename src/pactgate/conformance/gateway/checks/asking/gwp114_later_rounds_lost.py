@@ -51,4 +51,4 @@ class LaterRoundsLost(Check):
         await play_answering(self, lab, ANSWERS)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_answers(self, recording, ANSWERS, (ROOTS, ELICIT, SAMPLE))
+        yield from judge_answers(self, recording, ANSWERS, (ROOTS, ELICIT, SAMPLE), only=("content", "roots"))

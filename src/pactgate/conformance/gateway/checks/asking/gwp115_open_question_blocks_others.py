@@ -37,6 +37,7 @@ class OpenQuestionBlocksOthers(Check):
     code = "GWP-115"
     spec = "client/elicitation"
     family = Family.ASKING
+    runs_alone = True
     tools = (asking("gwp115_@", FORM), Tool(name="gwp115other_@"))
 
     async def play(self, lab: Lab) -> None:
@@ -48,8 +49,8 @@ class OpenQuestionBlocksOthers(Check):
     async def _one(self, lab: Lab, route: Route, client: ScriptedClient, other: ScriptedClient) -> None:
         client.may_answer.clear()
         client.was_asked.clear()
-        calling = asyncio.create_task(ask(lab, route, client, self.tools[0].name))
-        asked = asyncio.create_task(client.was_asked.wait())
+        calling = lab.start(ask(lab, route, client, self.tools[0].name))
+        asked = lab.start(client.was_asked.wait())
         await asyncio.wait([calling, asked], timeout=_ASKED_S, return_when=asyncio.FIRST_COMPLETED)
         asked.cancel()
         name = self.tools[1].name

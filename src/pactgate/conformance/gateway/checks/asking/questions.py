@@ -131,9 +131,17 @@ def judge_questions(check: Check, recording: CheckRecording) -> Iterator[Evidenc
 
 
 def judge_answers(
-    check: Check, recording: CheckRecording, answers: Mapping[str, str], methods: Collection[str]
+    check: Check,
+    recording: CheckRecording,
+    answers: Mapping[str, str],
+    methods: Collection[str],
+    *,
+    only: Collection[str] = (),
 ) -> Iterator[Evidence]:
-    """On every route the server got the answers of the client, and the client the result of its call."""
+    """On every route the server got the answers of the client, and the client the result of its call.
+
+    With `only`, these members of an answer tell it from the others; that the rest is as it was is for other checks.
+    """
     routes: dict[tuple[str, str], int] = {}
     for route, who, label, index in calls(recording):
         routes[route.server, label] = routes.get((route.server, label), 0) + 1
@@ -147,6 +155,8 @@ def judge_answers(
                 yield check.evidence(0, "", f"{server} got {len(got)} of {number} answers to {method}")
             expected = parse(f"{{{answers[method]}}}")
             member = next(iter(expected))
+            if only:
+                expected[member] = Members({name: value for name, value in expected[member].items() if name in only})
             for answer in got:
                 for where, how in _differences(expected[member], answer.value.get(member, MISSING)):
                     yield check.evidence(answer.index, f"/{member}{where}", f"the answer to {server}: {how}")

@@ -29,7 +29,7 @@ async def begin(check: Check, lab: Lab, route: Route, client: ScriptedClient) ->
     name = check.tools[0].name
     tool, label = lab.exposed(route, name), named(name, route.server)
     meta = f'"progressToken":"{label}"'
-    calling = asyncio.create_task(client.call(lab.record_on(route), tool, label=label, meta=meta))
+    calling = lab.start(client.call(lab.record_on(route), tool, label=label, meta=meta))
     await lab.until_server(label, lambda frame: not frame.is_sent, lab.call_s)
     return calling
 

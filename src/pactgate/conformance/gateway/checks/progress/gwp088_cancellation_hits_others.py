@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family, plain_value
-from pactgate.conformance.gateway.checks.progress.cancelling import cancel, end
+from pactgate.conformance.gateway.checks.progress.cancelling import cancel, end, is_cancellation
 from pactgate.conformance.gateway.checks.progress.notices import call
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab
@@ -19,8 +18,8 @@ class CancellationHitsOthers(Check):
     """Cancelling a call leaves the calls of others alone, also those with the same id.
 
     What it checks
-        Two clients without any difference call two tools of each server, with equal ids; one cancels its call, and the call of the other
-        gets its result.
+        Two clients without any difference call two tools of each server, with equal ids; one cancels its call. The server is not told to
+        cancel the call of the other, which gets no error.
 
     Why
         Clients count their ids from the same number. A cancellation that is passed on by the id of the client ends somebody else's work.
@@ -42,7 +41,7 @@ class CancellationHitsOthers(Check):
 
     async def play(self, lab: Lab) -> None:
         async def one(route: Route, client: ScriptedClient, other: ScriptedClient) -> None:
-            going_on = asyncio.create_task(call(self, lab, route, other, tool=1))
+            going_on = lab.start(call(self, lab, route, other, tool=1))
             calling = await cancel(self, lab, route, client)
             await going_on
             await end(calling)
@@ -52,6 +51,16 @@ class CancellationHitsOthers(Check):
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges():
-            is_other = exchange.request.label == named(self.tools[1].name, exchange.route.server)
-            if is_other and "result" not in plain_value(exchange.response):
-                yield self.evidence(exchange.index, "", f"{exchange.route}: the call of the other client has no result")
+            server = exchange.route.server
+            if exchange.request.label != named(self.tools[1].name, server):
+                continue
+            message = plain_value(exchange.response)
+            if message and "result" not in message:
+                yield self.evidence(
+                    exchange.index, "/error", f"{exchange.route}: the call of the other client has an error"
+                )
+            for index, frame in recording.at_server(server, exchange.request.label, is_sent=False):
+                if is_cancellation(frame):
+                    yield self.evidence(
+                        index, "", f"{exchange.route}: the server was told to cancel the call of the other client"
+                    )

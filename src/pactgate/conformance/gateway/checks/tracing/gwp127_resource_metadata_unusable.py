@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pactgate.conformance.gateway.check import Check, Family, plain_value
-from pactgate.conformance.gateway.checks.tracing.credentials import ASK_S, WRONG, header, require_end, uncredited
+from pactgate.conformance.gateway.checks.tracing.credentials import WRONG, header, require_end, uncredited
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording, Route
@@ -62,7 +62,7 @@ class ResourceMetadataUnusable(Check):
         headers = {"Accept": "application/json", "Content-Type": None}
         status = 0
         async for frame in client.send(
-            lab.record_on(route), "", "metadata", label="metadata", headers=headers, timeout_s=ASK_S, verb="GET"
+            lab.record_on(route), "", "metadata", label="metadata", headers=headers, timeout_s=lab.call_s, verb="GET"
         ):
             status = frame.status
         return status

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.tracing.credentials import ASK_S, REFUSED, require_end, uncredited
+from pactgate.conformance.gateway.checks.tracing.credentials import REFUSED, require_end, uncredited
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.script import Tool
@@ -42,9 +42,9 @@ class SessionIsACredential(Check):
             if (await uncredited(lab, route, "refused", {})).status not in REFUSED:
                 raise NotApplicableError("It does not refuse clients without a credential.")
             client, record = await lab.new_client(route), lab.record_on(route)
-            await client.request(record, "tools/list", label="with", timeout_s=ASK_S)
+            await client.request(record, "tools/list", label="with", timeout_s=lab.call_s)
             without = dict.fromkeys(lab.gateway.identity)
-            await client.request(record, "tools/list", label="without", headers=without, timeout_s=ASK_S)
+            await client.request(record, "tools/list", label="without", headers=without, timeout_s=lab.call_s)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges("without"):

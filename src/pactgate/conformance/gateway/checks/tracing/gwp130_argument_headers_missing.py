@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.tracing.credentials import ASK_S, header
+from pactgate.conformance.gateway.checks.tracing.credentials import header
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.script import Tool, named
@@ -55,7 +55,7 @@ class ArgumentHeadersMissing(Check):
             client, tool = await lab.client(route), lab.exposed(route, self.tools[0].name)
             own = headers if route.era == "modern" else {}
             label = named(self.tools[0].name, route.server)
-            await client.call(lab.record_on(route), tool, _ARGUMENTS, label=label, headers=own, timeout_s=ASK_S)
+            await client.call(lab.record_on(route), tool, _ARGUMENTS, label=label, headers=own, timeout_s=lab.call_s)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family, plain_value
-from pactgate.conformance.gateway.checks.tracing.credentials import ASK_S, header
+from pactgate.conformance.gateway.checks.tracing.credentials import header
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, Side
 from pactgate.conformance.gateway.script import Tool, named
@@ -41,7 +41,7 @@ class HeadersContradictBody(Check):
         for route in lab.routes(self):
             client, tool = await lab.client(route), lab.exposed(route, self.tools[0].name)
             label = named(self.tools[0].name, route.server)
-            await client.call(lab.record_on(route), tool, label=label, timeout_s=ASK_S)
+            await client.call(lab.record_on(route), tool, label=label, timeout_s=lab.call_s)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges():

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from pactgate.conformance.gateway.check import Check, Family, plain_value
-from pactgate.conformance.gateway.checks.tracing.credentials import ASK_S
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.script import Tool, named
@@ -47,7 +46,7 @@ class UnknownHeadersRefused(Check):
         for route in lab.routes(self):
             client, tool = await lab.client(route), lab.exposed(route, self.tools[0].name)
             label = named(self.tools[0].name, route.server)
-            await client.call(lab.record_on(route), tool, label=label, headers=_HEADERS, timeout_s=ASK_S)
+            await client.call(lab.record_on(route), tool, label=label, headers=_HEADERS, timeout_s=lab.call_s)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges():
