@@ -154,7 +154,8 @@ GATEWAYS: Final = (
             "SSRF_ALLOW_PRIVATE_NETWORKS": "true",
             "RATE_LIMITING_ENABLED": "false",
         },
-        remark="The newest version that its package offers for Python 3.11.",
+        remark="The newest version that its package offers for Python 3.11. Its stateful sessions are off by default, and with them the "
+        "stream on which progress, log messages and questions of servers could arrive.",
         notes={
             "GWP-034": "Known and open ([IBM/mcp-context-forge#5472]"
             "(https://github.com/IBM/mcp-context-forge/issues/5472)).",
