@@ -125,8 +125,9 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             "litellm",
             _litellm,
             suffix=".yaml",
-            start="env LITELLM_ENABLE_MCP_STDIO=true LITELLM_SALT_KEY=any"
-            " litellm --config {config} --host 127.0.0.1 --port {port}",
+            carries=_HTTP_ONLY,
+            why="its stdio servers are off by default",
+            start="env LITELLM_SALT_KEY=any litellm --config {config} --host 127.0.0.1 --port {port}",
             path="/mcp/",
             headers={"x-litellm-api-key": f"Bearer {_LITELLM_KEY}"},
         ),
