@@ -64,6 +64,8 @@ _FASTMCP_NOTES: Final = {
     "GWP-066": _UNKNOWN_TOOL,
     "GWP-070": _LIST_CHANGED,
     "GWP-071": _LIST_CHANGED,
+    "GWP-124": "By intent: the servers of a proxy get the headers of its client "
+    "([PrefectHQ/fastmcp#3837](https://github.com/PrefectHQ/fastmcp/pull/3837)).",
 }
 _LOOPBACK: Final = {"NODE_OPTIONS": f"--require={Path(__file__).with_name('loopback.cjs')}"}
 """Not shown: it only keeps the test off the network."""

@@ -60,7 +60,7 @@ class AnswersCross(Check):
         for label in ("for the first", "for the second"):
             for exchange in recording.exchanges(label):
                 response = exchange.response
-                if response is None or f'"{label}"' not in response.data:
+                if response is not None and response.data and f'"{label}"' not in response.data:
                     yield self.evidence(
                         exchange.index, "", f"{exchange.route}: the answer is not what was called {label}"
                     )
