@@ -64,7 +64,7 @@ class ProgressReachesAnotherClient(Check):
         }
         for notice in notices(recording, PROGRESS):
             message, own = notice.params.get("message"), callers.get(notice.frame.who)
-            if message != f"for {own}":
+            if message in {f"for {other}" for other in callers.values() if other != own}:
                 yield self.evidence(
                     notice.index, "/params", f"{notice.frame.route}: the client that called {own} got {message!r:.60}"
                 )
