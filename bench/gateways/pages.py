@@ -26,8 +26,9 @@ families rather than sums.
 
 Each gateway runs with the defaults of its documentation, except that it listens on 127.0.0.1, may reach servers on this machine, and has
 no rate limits. The commands below are exact: `make profile ARGS="--only fastmcp"` installs the same version and runs it again. Most
-findings have the level ADVICE: the specification leaves the matter open, and clients rely on it. Where the maintainers say that a
-behaviour is intended or known, the finding has the link. A finding of yours that is wrong or unfair is a bug of the check; please tell us.
+findings have the level ADVICE: the specification leaves the matter open, and clients rely on it. Each finding of a lost or changed message
+was read in the recording; where the maintainers say that a behaviour is intended or known, it has the link. A finding that is wrong or
+unfair is a bug of the check; please tell us.
 
 """
 
