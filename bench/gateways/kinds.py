@@ -21,10 +21,6 @@ _ERA: Final = (
     "By intent: a proxy speaks to its server in the version of its client "
     "([PrefectHQ/fastmcp#4573](https://github.com/PrefectHQ/fastmcp/pull/4573))."
 )
-_UNKNOWN_TOOL: Final = (
-    "From the Python SDK; open there ([modelcontextprotocol/python-sdk#1872]"
-    "(https://github.com/modelcontextprotocol/python-sdk/pull/1872))."
-)
 _UNKNOWN_METHOD: Final = (
     "From the Python SDK; open there ([modelcontextprotocol/python-sdk#1561]"
     "(https://github.com/modelcontextprotocol/python-sdk/issues/1561))."
@@ -61,7 +57,6 @@ _SLOW: Final = "Without stdio servers: it starts all of them for each request, w
 _FASTMCP_NOTES: Final = {
     "GWP-041": _ERA,
     "GWP-042": _ERA,
-    "GWP-066": _UNKNOWN_TOOL,
     "GWP-070": _LIST_CHANGED,
     "GWP-071": _LIST_CHANGED,
     "GWP-124": "By intent: the servers of a proxy get the headers of its client "
@@ -124,7 +119,7 @@ GATEWAYS: Final = (
         package="pypi:mcp-proxy",
         command=_test("mcp-proxy"),
         environment="mcp-proxy",
-        notes={"GWP-066": _UNKNOWN_TOOL, "GWP-142": _UNKNOWN_METHOD},
+        notes={"GWP-142": _UNKNOWN_METHOD},
     ),
     ScoredGateway(
         name="mcp-proxy-npm",
@@ -165,7 +160,6 @@ GATEWAYS: Final = (
         notes={
             "GWP-034": "Known and open ([IBM/mcp-context-forge#5472]"
             "(https://github.com/IBM/mcp-context-forge/issues/5472)).",
-            "GWP-066": _UNKNOWN_TOOL,
             "GWP-101": "Known in part, open ([IBM/mcp-context-forge#4445](https://github.com/IBM/mcp-context-forge/issues/4445)).",
             "GWP-142": _UNKNOWN_METHOD,
         },
@@ -179,7 +173,6 @@ GATEWAYS: Final = (
         notes={
             "GWP-029": "Known: with more than one server, resources can't be read ([BerriAI/litellm#34906]"
             "(https://github.com/BerriAI/litellm/issues/34906)).",
-            "GWP-066": _UNKNOWN_TOOL,
             "GWP-100": _NOT_ASKED,
             "GWP-101": _NOT_ASKED,
             "GWP-102": _NOT_ASKED,
