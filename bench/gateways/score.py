@@ -113,9 +113,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m bench gateways", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    names = [gateway.name for gateway in GATEWAYS]
+    names = list(dict.fromkeys(name for gateway in GATEWAYS for name in (gateway.environment, gateway.name) if name))
     parser.add_argument("--only", metavar="NAMES", default=",".join(names), help=f"out of: {', '.join(names)}")
-    chosen = parser.parse_args(arguments).only.split(",")
-    if unknown := set(chosen) - set(names):
+    chosen = set(parser.parse_args(arguments).only.split(","))
+    if unknown := chosen.difference(names):
         parser.error(f"no such gateway: {', '.join(sorted(unknown))}")
-    return _play(gateway for gateway in GATEWAYS if gateway.name in chosen)
+    return _play(gateway for gateway in GATEWAYS if chosen & {gateway.name, gateway.environment})
