@@ -55,8 +55,8 @@ _LIST_CHANGED: Final = "Known, open ([PrefectHQ/fastmcp#4161](https://github.com
 _OVER_HTTP: Final = "--servers legacyhttp,modernhttp,dualhttp,pagedhttp"
 _FASTMCP_REMARK: Final = (
     "Each protocol version is scored alone. Its cache of definitions is shared by all clients, and each list replaces it: after a client "
-    "of 2026-07-28 has listed, an older one gets `Unknown tool` for the servers that only speak the older versions, and most checks fail for "
-    "this one reason. Without stdio servers, because it starts all of them for each request, which takes longer than a run may."
+    "of 2026-07-28 has listed, an older one gets `Unknown tool` for the servers that only speak the older versions, and most checks fail "
+    "for this one reason. Without stdio servers, because it starts all of them for each request, which takes longer than a run may."
 )
 _FASTMCP_NOTES: Final = {
     "GWP-041": _ERA,
