@@ -15,7 +15,7 @@ MOVED := $(if $(wildcard $(PLACE)),$(if $(filter-out x$(CURDIR),x$(shell cat $(P
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console site test interop interop-keycloak coverage test-timing chaos check bench bench-peers profile-recordings audit dist format docs manifests lock clean moved
+.PHONY: help setup run console site test interop interop-keycloak coverage test-timing chaos check bench bench-peers profile profile-recordings audit dist format docs manifests lock clean moved
 .PHONY: check-format check-lint check-house check-types check-imports check-docs
 
 help: ## list these targets
@@ -93,6 +93,10 @@ bench: $(DEV_READY) ## measure the gateway beside nginx in the same run (ARGS="-
 bench-peers: $(DEV_READY) ## the same beside other gateways, installed into .tools/peers (ARGS="--only fastmcp")
 	$(BIN)/python -m bench peers $(ARGS)
 
+profile: $(DEV_READY) ## play the gateway profile against other gateways, then write docs/gateways.md (ARGS="--only fastmcp")
+	$(ADOPT) $(BIN)/python -m bench gateways $(ARGS)
+	$(BIN)/python scripts/gen_docs.py
+
 AUDIT := .tools/audit
 AUDIT_READY := $(AUDIT)/.ready
 audit: $(AUDIT_READY) ## look the pinned dependencies up in the advisory database of the package index
@@ -133,6 +137,8 @@ lock: $(RUN_READY) ## pin requirements/*.txt from the ranges in pyproject.toml (
 	$(COMPILE) requirements/site.in --output-file requirements/site.txt
 	$(COMPILE) bench/peers/pins/fastmcp.in --output-file bench/peers/pins/fastmcp.txt
 	$(COMPILE) bench/peers/pins/mcp-proxy.in --output-file bench/peers/pins/mcp-proxy.txt
+	$(COMPILE) bench/peers/pins/contextforge.in --output-file bench/peers/pins/contextforge.txt
+	$(COMPILE) bench/peers/pins/litellm.in --output-file bench/peers/pins/litellm.txt
 
 clean: ## remove everything that was made, .venv included
 	rm -rf $(VENV) .tools .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

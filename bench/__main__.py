@@ -8,6 +8,7 @@ else the machine does. While developing: `--only mixed --seconds 3`.
 
 Further commands, each with its own --help:
   python -m bench peers       other gateways in front of the same server
+  python -m bench gateways    the gateway profile played against other gateways
   python -m bench replicas    what a shared store and a hop between replicas cost
   python -m bench soak        half of the capacity for a long time: failed calls, memory, descriptors
   python -m bench regression  compare the cost of a call with the recorded cost
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Final
 
 from bench import calls, policy, publish, regression, replicas, report, soak
+from bench.gateways import score
 from bench.goals import AIMS, GOALS
 from bench.lab import Lab, LabError
 from bench.load import LoadError
@@ -40,6 +42,7 @@ _ROUNDS_AT_LEAST: Final = 3
 NAMES: Final = (*(workload.name for workload in WORKLOADS), START, GATES)
 COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "peers": compare.main,
+    "gateways": score.main,
     "soak": soak.main,
     "replicas": replicas.main,
     "regression": regression.main,

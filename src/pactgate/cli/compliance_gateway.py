@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 _EXAMPLES: Final = """\
 \b
 Examples:
-  pactgate compliance gateway --for pactgate --start "pactgate serve --config {config} --port {port}"
+  pactgate compliance gateway --for pactgate \\
+    --start "pactgate serve --config {config} --port {port}"
   pactgate compliance gateway --for fastmcp --url http://127.0.0.1:8000/mcp
-  pactgate compliance gateway --url http://127.0.0.1:8000/mcp --only fidelity --output run.json
+  pactgate compliance gateway --url http://127.0.0.1:8000/mcp --only fidelity
   pactgate compliance gateway --from run.json --format markdown
 
 Exit codes: 0 passed, 1 findings, 2 wrong invocation or nothing could be played.
@@ -37,7 +38,7 @@ Exit codes: 0 passed, 1 findings, 2 wrong invocation or nothing could be played.
 _FORMATS: Final = ("text", "json", "junit", "sarif", "markdown", "github", "svg")
 DIALECT_NAMES: Final = (
     *("common", "pactgate", "fastmcp", "1mcp", "litellm", "agentgateway", "docker", "contextforge", "mcp-proxy"),
-    *("supergateway", "direct"),
+    *("supergateway", "nginx", "direct"),
 )
 
 
@@ -51,7 +52,8 @@ DIALECT_NAMES: Final = (
     "dialect",
     type=click.Choice(DIALECT_NAMES),
     default="common",
-    help="What the gateway's configuration looks like.",
+    metavar="KIND",
+    help=f"What the gateway's configuration looks like: {', '.join(DIALECT_NAMES)}.",
 )
 @header_option
 @click.option("--name", default="", help="Name and version of the gateway in the report. Default: what it says itself.")
@@ -97,9 +99,10 @@ def gateway(
     source: str | None,
     is_list: bool,
 ) -> int:
-    """Test any MCP gateway: scripted servers behind it, scripted clients before it.
+    """Test any MCP gateway: servers behind it, clients before it.
 
-    The servers are started here and ended afterwards. Without --start, start the gateway yourself with the configuration that is shown.
+    Both are scripted. The servers are started here and ended afterwards. Without
+    --start, start the gateway yourself with the configuration that is shown.
     """
     from pactgate.cli.live_target import header
     from pactgate.conformance.formats import RENDER, ReportFormat

@@ -1,4 +1,4 @@
-"""Runs of checks without a gateway and behind ours, with proxies that break what a switch says."""
+"""Runs of checks without a gateway and behind ours, strictly set, with proxies that break what a switch says."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pactgate.conformance.gateway import under_test
 from pactgate.conformance.gateway.check import Check
 from pactgate.conformance.gateway.checks.faults import neighbours
 from pactgate.conformance.gateway.checks.names import change
+from pactgate.conformance.gateway.checks.progress import cancelling
 from pactgate.conformance.gateway.dialects import DIALECTS
 from pactgate.conformance.gateway.fleet import Fleet
 from pactgate.conformance.gateway.gateway_process import GatewayProcess, free_port
@@ -21,6 +22,7 @@ from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.run import RunPlan, run
 from pactgate.conformance.gateway.runner import play_one
 from pactgate.conformance.gateway.under_test import GatewayUnderTest
+from tests.conformance.gateway.strict_gateway import COMMAND, IDENTITY
 from tests.support import leaving_gateway
 from tests.support.breaking_proxy import BreakingProxy, Switch
 
@@ -44,7 +46,7 @@ class Playground:
         chosen = switch or Switch()
         for proxy in behind if chosen.is_behind else before:
             proxy.switch = chosen
-        gateway = GatewayUnderTest(self._urls, is_direct=self._is_direct)
+        gateway = GatewayUnderTest(self._urls, IDENTITY, is_direct=self._is_direct)
         try:
             await gateway.wait(WAIT_S, lambda text: None)
             return await play_one(check(), Lab(gateway, self._fleet.logs, {}), self._fleet.logs, WAIT_S)
@@ -55,17 +57,19 @@ class Playground:
 
 
 @asynccontextmanager
-async def playground(folder: Path, checks: Collection[type[Check]], *, gateway: bool) -> AsyncIterator[Playground]:
+async def playground(
+    folder: Path, checks: Collection[type[Check]], *, gateway: bool, tags: Collection[str] = (*HTTP, "ls")
+) -> AsyncIterator[Playground]:
     """Without a gateway, a proxy stands before each server; with ours, one before it, and one between it and a server."""
     async with AsyncExitStack() as stack:
-        tags = (*HTTP, "ls") if gateway else HTTP
+        tags = [tag for tag in tags if gateway or tag in HTTP]
         fleet = Fleet(folder, checks, tags)
         stack.push_async_callback(fleet.close)
         await fleet.start()
         proxies = [_proxy(stack, fleet.urls["lh"])]
         if not gateway:
-            proxies += [_proxy(stack, fleet.urls[tag]) for tag in HTTP]
-            urls = {tag: proxy.url for tag, proxy in zip(HTTP, proxies[1:], strict=True)}
+            proxies += [_proxy(stack, fleet.urls[tag]) for tag in tags]
+            urls = {tag: proxy.url for tag, proxy in zip(tags, proxies[1:], strict=True)}
             yield Playground(fleet, urls, proxies, is_direct=True)
             return
         fleet.urls["lh"] = proxies[0].url
@@ -73,7 +77,7 @@ async def playground(folder: Path, checks: Collection[type[Check]], *, gateway: 
         config.write_text(DIALECTS["pactgate"].write(fleet.entries()))
         process = GatewayProcess(folder / "gateway.log")
         stack.push_async_callback(process.close)
-        await process.start(OURS, {"config": str(config), "port": port})
+        await process.start(COMMAND, {"config": str(config), "port": port})
         proxies.append(_proxy(stack, f"http://127.0.0.1:{port}/mcp"))
         yield Playground(fleet, dict.fromkeys(tags, proxies[1].url), proxies, is_direct=False)
 
@@ -90,6 +94,7 @@ def without_patience() -> Iterator[None]:
     """Waits that are long for the sake of slow gateways are short."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(change, "WAIT_S", 0.5)
+        patch.setattr(cancelling, "WAIT_S", 0.5)
         patch.setattr(neighbours, "BACK_S", 3.0)
         patch.setattr(neighbours, "FAULTY_S", 1.0)
         patch.setattr(under_test, "REST_S", 0.3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ class Odd(Scenario):
 
     tools = (
         Tool("odd_@", result='"content":[],"n":1e400'),
-        Tool("ask_@", steps=(Step("ask", data='{"method":"roots/list"}'),)),
+        Tool("ask_@", steps=(Step("ask", data='{"q":{"method":"roots/list"}}'),)),
         Tool("hang_@", steps=(Step("hang"),)),
     )
 
@@ -51,11 +52,31 @@ async def test_texts_pass_as_they_are_in_both_directions(era: str, tag: str, fle
 
 
 async def test_a_question_on_the_stream_is_answered_with_the_text_prepared(fleet: Fleet, http: HttpClient) -> None:
-    client, frames = ScriptedClient(http, fleet.urls["lh"], "legacy"), list[Frame]()
+    client, frames = ScriptedClient(http, fleet.urls["lh"], "legacy", capabilities='{"roots":{}}'), list[Frame]()
     await client.open(frames.append)
     client.answers = {"roots/list": '"result":{"roots":[]}'}
     assert '"ok"' in (await client.call(frames.append, "ask_lh")).data
+    assert '"result":{"roots":[]}' in fleet.logs.about({"ask_lh"})[-2].data
     await client.close()
+
+
+async def test_an_input_required_result_is_answered_by_another_call_with_its_state(
+    fleet: Fleet, http: HttpClient
+) -> None:
+    client, frames = ScriptedClient(http, fleet.urls["mh"], "modern", capabilities='{"roots":{}}'), list[Frame]()
+    client.answers = {"roots/list": '"result":{"roots":[]}'}
+    assert '"ok"' in (await client.call_and_answer(frames.append, "ask_mh")).data
+    asked, again = (json.loads(frame.data) for frame in frames[1:3])
+    assert again["params"]["inputResponses"] == {"q": {"roots": []}}
+    assert again["params"]["requestState"] == asked["result"]["requestState"]
+    assert again["id"] == 2
+
+
+async def test_a_client_that_can_not_be_asked_gets_an_error_with_what_it_lacks(fleet: Fleet, http: HttpClient) -> None:
+    client, frames = ScriptedClient(http, fleet.urls["mh"], "modern"), list[Frame]()
+    got = await client.call_and_answer(frames.append, "ask_mh")
+    error = json.loads(got.data)["error"]
+    assert (got.status, error["code"], error["data"]) == (400, -32021, {"requiredCapabilities": {"roots": {}}})
 
 
 async def test_silence_ends_with_a_message_that_says_so(fleet: Fleet, http: HttpClient) -> None:

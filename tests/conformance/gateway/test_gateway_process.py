@@ -51,3 +51,12 @@ async def test_a_gateway_that_ends_at_once_is_reported_with_its_last_output(tmp_
 async def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(StartError, match="there-is-no-such-program"):
         await GatewayProcess(tmp_path / "log").start("there-is-no-such-program {port}", {"port": "1"})
+
+
+async def test_the_command_of_the_server_is_several_words_or_one_in_quotes(tmp_path: Path) -> None:
+    show = f"{sys.executable} -c 'import sys; print(sys.argv[1:])' {{command}} \"{{command}}\""
+    process = GatewayProcess(tmp_path / "log")
+    await process.start(show, {"command": "run '/a b' stdio"})
+    await eventually(lambda: process.last_output().endswith("\n"))
+    await process.close()
+    assert process.last_output() == "['run', '/a b', 'stdio', \"run '/a b' stdio\"]\n"

@@ -49,3 +49,25 @@ async def test_routes_are_what_is_listed_and_the_rest_has_a_reason(tmp_path: Pat
         await lab.close()
         await gateway.close()
         await fleet.close()
+
+
+async def test_listeners_share_a_client_by_address_and_are_waited_for_within_a_bound(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, [Here], ("lh", "dh"))
+    await fleet.start()
+    gateway = GatewayUnderTest(fleet.urls, is_direct=True)
+    lab = Lab(gateway, fleet.logs, {})
+    try:
+        await gateway.wait(10, lambda text: None)
+        async with lab.listeners(Here()) as clients:
+            assert [str(route) for route in clients] == [
+                "legacy client to lh",
+                "legacy client to dh",
+                "modern client to dh",
+            ]
+            assert len({client.name for client in clients.values()}) == 3
+            assert await lab.until_client("listen", lambda frame: frame.is_sent)
+            assert not await lab.until_client("listen", lambda frame: frame.data == "never", 0.1)
+    finally:
+        await lab.close()
+        await gateway.close()
+        await fleet.close()

@@ -12,8 +12,13 @@ import msgspec
 import pytest
 
 from pactgate.conformance.gateway.script import ServerScript, Step, Tool
+from tests.support.eventually import eventually_blocking
 
 TOOLS = (
+    Tool(
+        "logs_@", steps=(Step("log", data='{"level":"info","data":1}'), Step("log", data='{"level":"error","data":2}'))
+    ),
+    Tool("long_@", steps=(Step("until_cancelled", seconds=20),)),
     Tool("odd_@", result='"content":[],"n":1e400'),
     Tool("crash_@", steps=(Step("crash"),)),
     Tool("noise_@", steps=(Step("raw", data="no json", count=2),)),
@@ -31,9 +36,10 @@ class Child:
         command = [sys.executable, "-I", "-m", "pactgate.conformance.gateway.server", str(path), "stdio"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def ask(self, method: str, params: str = "{}") -> None:
+    def ask(self, method: str, params: str = "{}", *, is_notice: bool = False) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}\n'.encode())
+        id_ = "" if is_notice else '"id":1,'
+        self.process.stdin.write(f'{{"jsonrpc":"2.0",{id_}"method":"{method}","params":{params}}}\n'.encode())
         self.process.stdin.flush()
 
     def read(self) -> str:
@@ -48,6 +54,12 @@ class Child:
         return self.process.wait(5)
 
 
+def recorded(folder: Path) -> list[tuple[bool, str]]:
+    """What the server has recorded: whether it sent the message, and what it is about."""
+    lines = [line for path in folder.glob("record.t.*") for line in path.read_text().splitlines()]
+    return [(line[2], line[4]) for line in map(json.loads, lines)]
+
+
 @pytest.fixture
 def child(tmp_path: Path) -> Iterator[Child]:
     child = Child(tmp_path, "legacy")
@@ -58,15 +70,14 @@ def child(tmp_path: Path) -> Iterator[Child]:
 def test_a_result_is_written_as_the_script_has_it_and_recorded(child: Child, tmp_path: Path) -> None:
     child.ask("tools/call", '{"name":"odd_t"}')
     assert child.read() == '{"jsonrpc":"2.0","id":1,"result":{"content":[],"n":1e400}}'
-    recorded = [json.loads(line) for line in next(tmp_path.glob("record.t.*")).read_text().splitlines()]
-    assert [(line[2], line[4]) for line in recorded] == [(False, "odd_t"), (True, "odd_t")]
+    assert recorded(tmp_path) == [(False, "odd_t"), (True, "odd_t")]
 
 
 def test_it_pages_notifies_misbehaves_and_crashes_as_told(child: Child) -> None:
     child.ask("tools/list")
     assert json.loads(child.read())["result"]["nextCursor"] == "page-1"
     child.ask("tools/list", '{"cursor":"page-1"}')
-    assert len(json.loads(child.read())["result"]["tools"]) == 1
+    assert len(json.loads(child.read())["result"]["tools"]) == 3
     child.ask("tools/call", '{"name":"slow_t","_meta":{"progressToken":7}}')
     assert [json.loads(child.read()).get("t"), json.loads(child.read()).get("t")] == [7, None]
     child.ask("tools/call", '{"name":"noise_t"}')
@@ -74,6 +85,26 @@ def test_it_pages_notifies_misbehaves_and_crashes_as_told(child: Child) -> None:
     assert "result" in json.loads(child.read())
     child.ask("tools/call", '{"name":"crash_t"}')
     assert child.process.wait(5) == 3
+
+
+def test_it_logs_at_the_level_that_was_set(child: Child) -> None:
+    child.ask("logging/setLevel", '{"level":"error"}')
+    child.read()
+    child.ask("tools/call", '{"name":"logs_t"}')
+    assert [json.loads(child.read()).get("params"), json.loads(child.read()).get("params")] == [
+        {"level": "error", "data": 2},
+        None,
+    ]
+
+
+def test_a_call_that_is_cancelled_has_no_answer(child: Child, tmp_path: Path) -> None:
+    child.ask("tools/call", '{"name":"long_t"}')
+    eventually_blocking(lambda: len(recorded(tmp_path)) == 1)
+    child.ask("notifications/cancelled", '{"requestId":1}', is_notice=True)
+    eventually_blocking(lambda: recorded(tmp_path) == [(False, "long_t"), (False, "long_t")])
+    child.ask("ping")
+    assert json.loads(child.read())["result"] == {}
+    assert recorded(tmp_path)[2:] == [(False, "ping"), (True, "ping")]
 
 
 def test_a_modern_server_refuses_a_handshake_and_names_its_revision(tmp_path: Path) -> None:

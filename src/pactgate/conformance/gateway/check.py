@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import ClassVar, Final
 
+from pactgate.conformance.gateway.client import REQUEST_S
 from pactgate.conformance.gateway.exact_json import MISSING, at, differences, parse, shown
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, Exchange, Frame, Side
@@ -79,6 +80,7 @@ class FidelityCheck(Check):
     pointers: ClassVar[tuple[str, ...]] = ()
     request_pointers: ClassVar[tuple[str, ...]] = ()
     as_written: ClassVar[bool] = False
+    answer_s: ClassVar[float] = REQUEST_S
     member: ClassVar[str] = "result"
     """`error` for a tool that answers with an error."""
 
@@ -88,7 +90,13 @@ class FidelityCheck(Check):
             tool = lab.exposed(route, self.tools[0].name)
             label = named(self.tools[0].name, route.server)
             await client.call(
-                lab.record_on(route), tool, self.arguments, members=self.params, meta=self.meta, label=label
+                lab.record_on(route),
+                tool,
+                self.arguments,
+                members=self.params,
+                meta=self.meta,
+                label=label,
+                timeout_s=self.answer_s,
             )
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
@@ -109,6 +117,10 @@ class FidelityCheck(Check):
             return
         if at(got, f"/{self.member}") is MISSING:
             yield self.evidence(exchange.index, "", f"{exchange.route}: no {self.member} came back{_instead(exchange)}")
+            return
+        if at(got, "/result/isError") is True and at(value_of(sent[-1]), "/result/isError") is not True:
+            came = "the result came as an error of the tool"
+            yield self.evidence(exchange.index, "/result/isError", f"{exchange.route}: {came}{_instead(exchange)}")
             return
         for pointer in self.pointers:
             place = f"/{self.member}{pointer}"
@@ -179,5 +191,6 @@ def _instead(exchange: Exchange) -> str:
         return "; nothing came back"
     if not response.data:
         return f"; {response.label}"
-    error = at(value_of(response), "/error/message")
-    return f"; HTTP {response.status}: {shown(error) if error is not MISSING else response.data[:_SHOWN_CHARS]}"
+    places = (at(value_of(response), place) for place in ("/error/message", "/result/content/0/text"))
+    told = next((shown(text) for text in places if text is not MISSING), response.data[:_SHOWN_CHARS])
+    return f"; HTTP {response.status}: {told}"

@@ -23,7 +23,9 @@ from pactgate.upstreams.http.response import HttpResponse
 
 MAX_BYTES: Final = 32 * 1024 * 1024
 REQUEST_S: Final = 20.0
+NO_ANSWER: Final = "no answer within"
 _OPEN_S: Final = 5.0
+_MAX_ROUNDS: Final = 6
 _PREFIX: Final = "io.modelcontextprotocol/"
 _names = itertools.count(1)
 
@@ -54,6 +56,10 @@ class ScriptedClient:
         self.version = LATEST_MODERN if era == "modern" else version
         self.answers: Mapping[str, str] = {}
         """What to answer the gateway, by method: the member `result` or `error` as text."""
+        self.was_asked, self.may_answer = asyncio.Event(), asyncio.Event()
+        self.may_answer.set()
+        self.ids: dict[str, int] = {}
+        """The id of the last request about a label."""
         self.opening: str = ""
         """The result of `initialize` or `server/discover`, as text of the whole message."""
         self._http = http
@@ -93,10 +99,38 @@ class ScriptedClient:
                 return
 
     async def call(
-        self, record: Record, tool: str, arguments: str = "{}", *, members: str = "", meta: str = "", label: str = ""
+        self,
+        record: Record,
+        tool: str,
+        arguments: str = "{}",
+        *,
+        members: str = "",
+        meta: str = "",
+        label: str = "",
+        headers: Headers | None = None,
+        timeout_s: float = REQUEST_S,
     ) -> Frame:
         params = f'"name":{json.dumps(tool)},"arguments":{arguments}' + (f",{members}" if members else "")
-        return await self.request(record, "tools/call", params, meta=meta, name=tool, label=label)
+        return await self.request(
+            record, "tools/call", params, meta=meta, name=tool, label=label, headers=headers, timeout_s=timeout_s
+        )
+
+    async def call_and_answer(
+        self, record: Record, tool: str, *, label: str = "", timeout_s: float = REQUEST_S
+    ) -> Frame:
+        """Call, and answer what the server asks: a legacy client on the stream, a modern one by calling again."""
+        frame = await self.call(record, tool, label=label, timeout_s=timeout_s)
+        for _ in range(_MAX_ROUNDS):
+            result = _members(frame.data).get("result")
+            if not isinstance(result, dict) or result.get("resultType") != "input_required":
+                break
+            asked = {key: question["method"] for key, question in result.get("inputRequests", {}).items()}
+            texts = [f"{json.dumps(key)}:{await self._answer(method)}" for key, method in asked.items()]
+            members = f'"inputResponses":{{{",".join(texts)}}}'
+            if "requestState" in result:
+                members += f',"requestState":{json.dumps(result["requestState"])}'
+            frame = await self.call(record, tool, members=members, label=label, timeout_s=timeout_s)
+        return frame
 
     async def request(
         self,
@@ -111,7 +145,7 @@ class ScriptedClient:
         timeout_s: float = REQUEST_S,
     ) -> Frame:
         """Send one request; the response. `members` and `meta` are JSON texts inside `params` and its `_meta`."""
-        id_ = next(self._ids)
+        id_ = self.ids[label or name or method] = next(self._ids)
         if self.era == "modern":
             own = f'"{_PREFIX}protocolVersion":"{self.version}","{_PREFIX}clientCapabilities":{self._capabilities},'
             own += f'"{_PREFIX}clientInfo":{{"name":"{self.name}","version":"1"}}'
@@ -131,10 +165,18 @@ class ScriptedClient:
 
     async def _reply(self, record: Record, message: Mapping[str, Any], label: str) -> None:
         """Answer what the gateway asks, with the text prepared for its method."""
+        self.was_asked.set()
+        await self.may_answer.wait()
         answer = self.answers.get(message["method"], '"error":{"code":-32601,"message":"not offered"}')
         data = f'{{"jsonrpc":"2.0","id":{json.dumps(message["id"])},{answer}}}'
         async for _ in self.send(record, data, "reply", label=label):
             pass
+
+    async def _answer(self, method: str) -> str:
+        """The result that a modern client gives; it has no words for an error."""
+        self.was_asked.set()
+        await self.may_answer.wait()
+        return self.answers.get(method, '"result":{}').removeprefix('"result":')
 
     async def notify(self, record: Record, method: str, members: str = "") -> None:
         params = f',"params":{{{members}}}' if members else ""
@@ -182,7 +224,7 @@ class ScriptedClient:
                     record(frame)
                     yield frame
         except (GatewayFailure, TimeoutError, OversizedError) as problem:
-            why = f"no answer within {timeout_s:g} s" if isinstance(problem, TimeoutError) else str(problem)
+            why = f"{NO_ANSWER} {timeout_s:g} s" if isinstance(problem, TimeoutError) else str(problem)
             frame = self._frame("", f"{label}: {why}", exchange, is_sent=False)
             record(frame)
             yield frame
@@ -219,6 +261,9 @@ class ScriptedClient:
             verb=verb,
             opened=opened,
         ):
+            message = _members(frame.data)
+            if "method" in message and "id" in message:
+                await self._reply(record, message, "listen")
             await queue.put(frame)
 
     def _headers(self, changes: Headers) -> bytes:

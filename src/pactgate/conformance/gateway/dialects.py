@@ -24,6 +24,13 @@ class Dialect(Struct, frozen=True):
     start: str = ""
     """The command that starts it as its documentation says, with `{config}`, `{port}`, and for gateways of one server `{command}`."""
     path: str = "/mcp"
+    """Where clients connect. With `{server}`, each server has an address of its own."""
+    register: str = ""
+    """The path that takes each member of the configuration in a POST, for a gateway that is configured through its API."""
+    headers: Mapping[str, str] = {}
+    """What its clients send beside `--header`: the key that the configuration sets."""
+    is_transparent: bool = False
+    """Whether it passes bytes on: then a client and a server of two eras don't meet."""
 
 
 def _common(servers: Servers) -> str:
@@ -40,13 +47,17 @@ def _typed(servers: Servers) -> str:
     return json.dumps({"mcpServers": told}, indent=2)
 
 
+_LITELLM_KEY: Final = "sk-gateway-profile-5e7a3c41f0b24d68"
+"""It does not start without a key, and takes no well-known one."""
+
+
 def _litellm(servers: Servers) -> str:
     """YAML, of which JSON is a part."""
     told = {
         name: {"transport": "http", **entry} if "url" in entry else {"transport": "stdio", **entry}
         for name, entry in servers.items()
     }
-    return json.dumps({"mcp_servers": told, "general_settings": {}}, indent=2)
+    return json.dumps({"mcp_servers": told, "general_settings": {"master_key": _LITELLM_KEY}}, indent=2)
 
 
 def _agentgateway(servers: Servers) -> str:
@@ -82,6 +93,18 @@ def _contextforge(servers: Servers) -> str:
     return json.dumps(told, indent=2)
 
 
+def _nginx(servers: Servers) -> str:
+    """A location for each server, without buffering, so that event streams pass."""
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    places = "".join(f"    location = /{name} {{ proxy_pass {entry['url']}; }}\n" for name, entry in servers.items())
+    return (
+        "daemon off; master_process off; pid {config}.pid; error_log stderr error;\nevents {}\nhttp {\n  access_log off;\n"
+        + "".join(f"  {kind}_temp_path {{config}}.{kind};\n" for kind in kinds)
+        + '  server {\n    listen 127.0.0.1:{port}; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off;\n'
+        + f"{places}  }}\n}}\n"
+    )
+
+
 def _command(servers: Servers) -> str:
     """The command of the one server, as a shell reads it."""
     entry = next(iter(servers.values()))
@@ -97,8 +120,17 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         Dialect("common", _common),
         Dialect("pactgate", _pactgate, start="pactgate serve --config {config} --port {port}"),
         Dialect("fastmcp", _common, start="fastmcp run {config} --transport http --port {port}"),
-        Dialect("1mcp", _typed, start="npx -y @1mcp/agent serve --config {config} --port {port}"),
-        Dialect("litellm", _litellm, suffix=".yaml", start="litellm --config {config} --port {port}", path="/mcp/"),
+        Dialect("1mcp", _typed, start="1mcp serve --config {config} --port {port}"),
+        Dialect(
+            "litellm",
+            _litellm,
+            suffix=".yaml",
+            carries=_HTTP_ONLY,
+            why="its stdio servers are off by default",
+            start="env LITELLM_SALT_KEY=any litellm --config {config} --host 127.0.0.1 --port {port}",
+            path="/mcp/",
+            headers={"x-litellm-api-key": f"Bearer {_LITELLM_KEY}"},
+        ),
         Dialect("agentgateway", _agentgateway, suffix=".yaml", start="agentgateway -f {config}"),
         Dialect(
             "docker",
@@ -108,7 +140,15 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             why="its stdio servers are container images",
             start="docker mcp gateway run --transport streaming --port {port} --catalog {config}",
         ),
-        Dialect("contextforge", _contextforge, carries=_HTTP_ONLY, why="it has HTTP servers behind it"),
+        Dialect(
+            "contextforge",
+            _contextforge,
+            carries=_HTTP_ONLY,
+            why="it has HTTP servers behind it",
+            start="mcpgateway --host 127.0.0.1 --port {port}",
+            path="/mcp/",
+            register="/gateways",
+        ),
         Dialect(
             "mcp-proxy",
             _command,
@@ -123,13 +163,24 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             suffix=".txt",
             carries=("ls",),
             why=_ONE,
-            start="npx -y supergateway --stdio '{command}' --outputTransport streamableHttp --stateful --port {port}",
+            start='supergateway --stdio "{command}" --outputTransport streamableHttp --stateful --port {port}',
+        ),
+        Dialect(
+            "nginx",
+            _nginx,
+            suffix=".conf",
+            carries=_HTTP_ONLY,
+            why="it has HTTP servers behind it",
+            start="nginx -c {config}",
+            path="/{server}",
+            is_transparent=True,
         ),
         Dialect(
             "direct",
             _common,
             carries=_HTTP_ONLY,
             why="without a gateway, clients reach HTTP servers only",
+            is_transparent=True,
         ),
     )
 }

@@ -29,8 +29,12 @@ class GatewayProcess:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self, command: str, values: Mapping[str, str]) -> None:
-        """Start the command; `{config}`, `{port}` and `{command}` in it are replaced."""
-        self._words = [_filled(word, values) for word in shlex.split(command)]
+        """Start the command; `{config}`, `{port}` and `{command}` in it are replaced.
+
+        `{command}` is several words, so it is put in before the command is split; in double quotes it is one argument.
+        """
+        spelled = command.replace("{command}", values.get("command", ""))
+        self._words = [_filled(word, values) for word in shlex.split(spelled)]
         await self._spawn()
 
     async def restart(self) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from pactgate.conformance.gateway.client import ClientError, ScriptedClient
+from pactgate.conformance.gateway.client import NO_ANSWER, ClientError, ScriptedClient
 from pactgate.conformance.gateway.fleet import READY, SERVERS
 from pactgate.conformance.gateway.gateway_process import GatewayProcess, is_running
 from pactgate.conformance.gateway.recording import Frame, Route, Side
@@ -23,9 +24,13 @@ from pactgate.conformance.gateway.under_test import GatewayUnderTest
 
 _MAX_FRAMES: Final = 20_000
 _POLL_S: Final = 0.05
-_START_S: Final = 30.0
+_CALL_S: Final = 12.0
+_HURRIED_S: Final = 3.0
+_AT_ONCE: Final = 2
+_START_S: Final = 45.0
 PROCESS: Final = "process"
 """The label of what is noted about a process."""
+T = TypeVar("T")
 
 
 class NotApplicableError(Exception):
@@ -49,6 +54,8 @@ class Lab:
         self._logs = logs
         self._why_not = why_not
         self._own: list[ScriptedClient] = []
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._begun = time.time()
 
     def routes(self, check: Scenario) -> list[Route]:
         """The routes that the gateway offers this check, at least one. Raises NotApplicableError with the reason."""
@@ -90,8 +97,9 @@ class Lab:
         return self._process
 
     async def start_again(self) -> None:
-        """After a check that has stopped the gateway. What clients know of it is forgotten."""
+        """After a check that has stopped the gateway. What clients know of it, their sessions too, is forgotten."""
         await self.process.restart()
+        self.gateway.listings.clear()
         await self.gateway.wait(_START_S, lambda said: None)
 
     def living(self, server: str) -> list[int]:
@@ -139,6 +147,47 @@ class Lab:
         client = self.unopened(route, capabilities=capabilities, version=version)
         await client.open(self.record_on(route))
         return client
+
+    @asynccontextmanager
+    async def listeners(
+        self, check: Scenario, *, capabilities: str = "{}"
+    ) -> AsyncIterator[dict[Route, ScriptedClient]]:
+        """For each route a client of this check alone, one for each address and era. Legacy clients listen on their session's stream."""
+        found: dict[tuple[str, str], ScriptedClient] = {}
+        async with AsyncExitStack() as stack:
+            for route in (routes := self.routes(check)):
+                if (key := (route.era, self.gateway.urls[route.server])) not in found:
+                    client = found[key] = await self.new_client(route, capabilities=capabilities)
+                    if route.era == "legacy":
+                        await stack.enter_async_context(client.listening(self.record_on(route)))
+            yield {route: found[route.era, self.gateway.urls[route.server]] for route in routes}
+
+    def start(self, call: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run it beside the check; it ends with the check."""
+        task = asyncio.create_task(call)
+        self._tasks.append(task)
+        return task
+
+    async def in_turn(self, calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+        """Run what a check does on its routes, two at a time: that a gateway is slow with many calls at once is no finding."""
+        room, waiting = asyncio.Semaphore(_AT_ONCE), list(calls)
+
+        async def one(call: Coroutine[Any, Any, T]) -> T:
+            async with room:
+                return await call
+
+        tasks = [self.start(one(call)) for call in waiting]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            await _ended(tasks)
+            for call in waiting:
+                call.close()
+
+    @property
+    def call_s(self) -> float:
+        """How long a call may take: once one of this check has had no answer, not as long any more."""
+        return _HURRIED_S if any(not frame.data and NO_ANSWER in frame.label for frame in self.frames) else _CALL_S
 
     def unopened(self, route: Route, *, capabilities: str = "{}", version: str | None = None) -> ScriptedClient:
         gateway = self.gateway
@@ -198,13 +247,26 @@ class Lab:
 
     async def until_server(self, label: str, is_it: Callable[[Frame], bool], timeout_s: float = 5.0) -> bool:
         """Wait until a server has recorded such a message; whether it did in time."""
+        return await self._until(lambda: self._logs.about({label}), is_it, timeout_s)
+
+    async def until_client(self, label: str, is_it: Callable[[Frame], bool], timeout_s: float = 5.0) -> bool:
+        """Wait until a client has recorded such a message; whether it did in time."""
+        return await self._until(lambda: [frame for frame in self.frames if frame.label == label], is_it, timeout_s)
+
+    async def _until(self, read: Callable[[], list[Frame]], is_it: Callable[[Frame], bool], timeout_s: float) -> bool:
         ends = time.monotonic() + timeout_s
         while time.monotonic() < ends:
-            if any(map(is_it, self._logs.about({label}))):
+            if any(is_it(frame) for frame in read() if frame.at >= self._begun):
                 return True
             await asyncio.sleep(_POLL_S)
         return False
 
     async def close(self) -> None:
-        for client in self._own:
-            await client.close()
+        await _ended(self._tasks)
+        await asyncio.gather(*(client.close() for client in self._own))
+
+
+async def _ended(tasks: Collection[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -35,6 +35,7 @@ def judge(run: RunRecording, *, fail_on: RequirementLevel = RequirementLevel.ADV
                 )
             )
             scores.append(_score(family.value, found))
+    scores = [score for score in scores if score.asked]
     scores.append(_score("all", results.values()))
     return ComplianceReport(
         source=f"{run.gateway}, gateway profile {run.profile}",

@@ -6,10 +6,12 @@ Must not: write to the terminal, or judge.
 from __future__ import annotations
 
 import asyncio
+import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import urljoin
 
 from msgspec import Struct
 
@@ -18,6 +20,7 @@ from pactgate.conformance.gateway.dialects import DIALECTS, Dialect
 from pactgate.conformance.gateway.fleet import SERVERS, Fleet
 from pactgate.conformance.gateway.gateway_process import GatewayProcess, StartError, free_port
 from pactgate.conformance.gateway.recording import RunRecording
+from pactgate.conformance.gateway.registration import register
 from pactgate.conformance.gateway.runner import play
 from pactgate.conformance.gateway.under_test import GatewayUnderTest
 
@@ -53,8 +56,13 @@ async def run(plan: RunPlan, tell: Callable[[str], None], announce: Callable[[Pa
             tell("starting the scripted servers")
             await fleet.start()
             url = await _start(plan, dialect, fleet, process, announce)
-            urls = fleet.urls if dialect.name == "direct" else dict.fromkeys(tags, url)
-            gateway = GatewayUnderTest(urls, plan.identity, is_direct=dialect.name == "direct", era=plan.era)
+            urls = {tag: url.replace("{server}", SERVERS[tag].id) or fleet.urls[tag] for tag in tags}
+            identity = {**dialect.headers, **plan.identity}
+            gateway = GatewayUnderTest(urls, identity, is_direct=dialect.is_transparent, era=plan.era)
+            if dialect.register:
+                tell("registering the scripted servers")
+                bodies = [json.dumps(body).encode() for body in json.loads(dialect.write(fleet.entries()))]
+                await register(urljoin(url, dialect.register), bodies, identity, plan.wait_s)
             await _wait(gateway, process, plan.wait_s, tell)
             return await play(
                 gateway,
@@ -87,7 +95,7 @@ async def _start(
         return ""
     port = str(free_port())
     config = fleet.folder / f"gateway{dialect.suffix}"
-    written = dialect.write(fleet.entries()).replace("{port}", port)
+    written = dialect.write(fleet.entries()).replace("{port}", port).replace("{config}", str(config))
     config.write_text(written)
     if not plan.start:
         announce(config, written)

@@ -16,9 +16,11 @@ OK = '"content":[{"type":"text","text":"ok"}]'
 class Step(Struct, frozen=True, omit_defaults=True):
     """One thing to do before the answer.
 
-    `notify`: send `data`, a notification (`@TOKEN@` stands for the progress token). `ask`: send the request in `data` to the client
-    and wait for its answer. `wait`: for `seconds`. `raw`: `data` on the wire as it is, `count` times. `show`: from now on the hidden
-    tools are listed, and everybody is notified. `stay`: from now on ignore the end of the input and SIGTERM. `crash`: exit.
+    `notify`: send `data`, a notification (`@TOKEN@` stands for the progress token; without one it is not sent), and wait for `seconds`.
+    `log`: send a log message with `data` as its params, if the client wants its level, and wait for `seconds`. `ask`: send the requests
+    in `data`, an object by their keys, to the client, and wait for the answers. `until_cancelled`: wait for `seconds`, and answer only
+    if the call was not cancelled. `wait`: for `seconds`. `raw`: `data` on the wire as it is, `count` times. `show`: from now on the
+    hidden tools are listed, and everybody is notified. `stay`: from now on ignore the end of the input and SIGTERM. `crash`: exit.
     `hang`: never answer. `freeze`: the whole server stops.
     """
 
@@ -44,6 +46,16 @@ class Tool(Struct, frozen=True, omit_defaults=True):
 
     def definition(self, tag: str) -> str:
         return f'{{"name":"{named(self.name, tag)}",{self.members}}}'
+
+
+def structured(name: str, text: str) -> Tool:
+    """A tool that declares structured content, and returns this text as it. Some gateways lose what is not declared or stands alone;
+    GWP-034 asks for that, so that it is counted once."""
+    return Tool(
+        name=name,
+        members='"inputSchema":{"type":"object"},"outputSchema":{"type":"object"}',
+        result=f'"content":[{{"type":"text","text":"see structuredContent"}}],"structuredContent":{text}',
+    )
 
 
 class Prompt(Struct, frozen=True, omit_defaults=True):

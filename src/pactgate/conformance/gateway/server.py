@@ -8,52 +8,41 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
+import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct, convert
+from msgspec import convert
 
 from pactgate.conformance.gateway.script import ServerScript, Step, named
+from pactgate.conformance.gateway.server_dialogue import (
+    LEVELS,
+    NOT_ASKED,
+    PREFIX,
+    STATE,
+    Call,
+    Dialogue,
+    Question,
+    Send,
+    questions_of,
+    rounds_done,
+)
 from pactgate.conformance.gateway.server_log import ServerLog
 
 MODERN: Final = "2026-07-28"
 LEGACY: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-_PREFIX: Final = "io.modelcontextprotocol/"
-_PV: Final = f"{_PREFIX}protocolVersion"
-_ASK_S: Final = 30.0
+_PV: Final = f"{PREFIX}protocolVersion"
+_ASK_S: Final = 15.0
+_LOOK_S: Final = 0.02
 _MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 _MAX_LISTENERS: Final = 200
-
-Send = Callable[[str], None]
-"""Puts one message on the stream of the request."""
-
-
-class Call(Struct):
-    """One request that is being answered."""
-
-    message: dict[str, Any]
-    is_modern: bool
-    send: Send
-    exchange: str
-
-    @property
-    def id(self) -> str:
-        return json.dumps(self.message["id"])
-
-    @property
-    def params(self) -> dict[str, Any]:
-        params = self.message.get("params")
-        return params if isinstance(params, dict) else {}
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        meta = self.params.get("_meta")
-        return meta if isinstance(meta, dict) else {}
 
 
 class ScriptedServer:
@@ -65,9 +54,9 @@ class ScriptedServer:
         self.listeners: dict[str, Send] = {}
         """Where notifications about lists go, by the id of a subscription (modern) or of a stream (legacy: it begins with a blank)."""
         self._shown = False
+        self._dialogue = Dialogue()
         self.stays = False
         """Whether the end of the input and SIGTERM are ignored."""
-        self._asked: dict[str, threading.Event] = {}
         self._count = 0
         self._lock = threading.Lock()
         self._tools = {named(tool.name, script.tag): tool for tool in script.tools}
@@ -75,7 +64,14 @@ class ScriptedServer:
         self._resources = {named(resource.uri, script.tag): resource for resource in script.resources}
         self._info = f'{{"name":"gwp-{script.tag}","version":"1"}}'
 
-    def take(self, data: str, send: Send, headers: tuple[tuple[str, str], ...] = ()) -> tuple[str, int] | None:
+    def take(
+        self,
+        data: str,
+        send: Send,
+        headers: tuple[tuple[str, str], ...] = (),
+        session: str = "",
+        is_gone: Callable[[], bool] = lambda: False,
+    ) -> tuple[str, int] | None:
         """Act on one message. The response and its HTTP status, or None where there is none to give."""
         exchange = self.next_id()
         try:
@@ -83,15 +79,31 @@ class ScriptedServer:
         except ValueError:
             message = None
         if not isinstance(message, dict) or "method" not in message:
-            self.log.add(is_sent=False, data=data, label="", exchange=exchange, headers=headers)
-            self._answered(message)
+            question = self._dialogue.questions.get(str(message.get("id"))) if isinstance(message, dict) else None
+            label = "" if question is None else question.label
+            self.log.add(is_sent=False, data=data, label=label, exchange=exchange, headers=headers)
+            if question is not None:
+                question.answered.set()
             return None
-        call = Call(message, _is_modern(message), lambda text: self._sent(send, text, label, exchange), exchange)
-        label = _label(call)
+        call = Call(
+            message,
+            _is_modern(message),
+            lambda text: self._sent(send, text, label, exchange),
+            exchange,
+            session,
+            is_gone,
+        )
+        label = call.label
+        if call.message["method"] == "notifications/cancelled":
+            label = self._dialogue.cancel(call) or label
         self.log.add(is_sent=False, data=data, label=label, exchange=exchange, headers=headers)
         if "id" not in message:
             return None
-        found = self._answer(call)
+        self._dialogue.begin(call)
+        try:
+            found = self._answer(call)
+        finally:
+            self._dialogue.end(call)
         if found is not None:
             self.log.add(is_sent=True, data=found[0], label=label, exchange=exchange, status=found[1])
         return found
@@ -105,7 +117,7 @@ class ScriptedServer:
         """Notify everybody who listens that the list of tools has changed."""
         self._shown = True
         for key, send in [*self.listeners.items()]:
-            meta = "" if key.startswith(" ") else f',"params":{{"_meta":{{"{_PREFIX}subscriptionId":{key}}}}}'
+            meta = "" if key.startswith(" ") else f',"params":{{"_meta":{{"{PREFIX}subscriptionId":{key}}}}}'
             data = f'{{"jsonrpc":"2.0","method":"notifications/tools/list_changed"{meta}}}'
             self._sent(send, data, "notifications/tools/list_changed", key)
 
@@ -130,11 +142,12 @@ class ScriptedServer:
         if answer is None:
             return _error(call, '{"code":-32601,"message":"no such method"}'), 404 if call.is_modern else 200
         found = answer(call)
-        return None if found is None else (found, 200)
+        return None if found is None else (found, call.status)
 
     def _on_initialize(self, call: Call) -> str:
         asked = call.params.get("protocolVersion")
         version = asked if asked in LEGACY else LEGACY[-1]
+        self._dialogue.open(call)
         return _plain(
             call, f'"protocolVersion":"{version}","capabilities":{self._capabilities()},"serverInfo":{self._info}'
         )
@@ -143,7 +156,7 @@ class ScriptedServer:
         return _plain(call, "")
 
     def _on_logging_setLevel(self, call: Call) -> str:  # noqa: N802 - the method of the specification
-        return _plain(call, "")
+        return _plain(call, "") if self._dialogue.set_level(call) else _no_level(call)
 
     def _on_server_discover(self, call: Call) -> str:
         return self._result(
@@ -178,7 +191,7 @@ class ScriptedServer:
     def _on_subscriptions_listen(self, call: Call) -> str | None:
         """The stream stays open; the transport ends it with the connection."""
         if len(self.listeners) < _MAX_LISTENERS:
-            meta = f'"_meta":{{"{_PREFIX}subscriptionId":{call.id}}}'
+            meta = f'"_meta":{{"{PREFIX}subscriptionId":{call.id}}}'
             kept = json.dumps(call.params.get("notifications", {}))
             send = call.send
             send(
@@ -192,6 +205,8 @@ class ScriptedServer:
         tool = self._tools.get(call.params.get("name", ""))
         if tool is None:
             return _unknown(call)
+        if call.is_modern and call.meta.get(f"{PREFIX}logLevel", "info") not in LEVELS:
+            return _no_level(call)
         for step in tool.steps:
             if (early := self._do(step, call)) is not None:
                 return early or None
@@ -203,8 +218,6 @@ class ScriptedServer:
         """One step. A text ends the call: it is the response, or none if it is empty."""
         if step.do == "wait":
             threading.Event().wait(step.seconds)
-        elif step.do == "notify":
-            call.send(step.data.replace("@TOKEN@", json.dumps(call.meta.get("progressToken"))))
         elif step.do == "raw":
             for _ in range(step.count):
                 call.send(step.data)
@@ -218,6 +231,22 @@ class ScriptedServer:
         elif step.do == "freeze":
             with self.log.lock:  # nothing is recorded and so nothing is sent, until it is over
                 threading.Event().wait(step.seconds or self.script.lifetime_s)
+        else:
+            return self._converse(step, call)
+        return None
+
+    def _converse(self, step: Step, call: Call) -> str | None:
+        """The steps in which the client takes part."""
+        if step.do == "notify":
+            if "@TOKEN@" not in step.data or "progressToken" in call.meta:
+                call.send(step.data.replace("@TOKEN@", json.dumps(call.meta.get("progressToken"))))
+                threading.Event().wait(step.seconds)
+        elif step.do == "log":
+            if self._dialogue.takes(call, json.loads(step.data)["level"]):
+                call.send(f'{{"jsonrpc":"2.0","method":"notifications/message","params":{step.data}}}')
+                threading.Event().wait(step.seconds)
+        elif step.do == "until_cancelled":
+            return self._until_cancelled(step.seconds, call)
         elif step.do == "ask":
             return self._ask(step.data, call)
         return None
@@ -228,23 +257,42 @@ class ScriptedServer:
         else:
             self.stays = True
 
-    def _ask(self, request: str, call: Call) -> str | None:
-        """Ask the client: in a modern session by an input-required result, in a legacy one by a request."""
-        if call.is_modern:
-            if "inputResponses" in call.params:
-                return None
-            return self._result(call, f'"inputRequests":{{"q":{request}}},"requestState":"s"', kind="input_required")
-        asked = f"ask-{self.next_id()}"
-        answered = self._asked[asked] = threading.Event()
-        call.send(f'{{"jsonrpc":"2.0","id":"{asked}",{request[1:]}')
-        answered.wait(_ASK_S)
-        del self._asked[asked]
+    def _until_cancelled(self, limit_s: float, call: Call) -> str | None:
+        """Wait until the client gives the call up. A modern client closes its stream; the record has that as a message without data."""
+        ends = time.monotonic() + limit_s
+        while time.monotonic() < ends:
+            if call.cancelled.wait(_LOOK_S):
+                return ""
+            if call.is_modern and call.is_gone():
+                self.log.add(is_sent=False, data="", label=call.label, exchange=call.exchange)
+                return ""
         return None
 
-    def _answered(self, message: Any) -> None:
-        waiting = self._asked.get(str(message.get("id"))) if isinstance(message, dict) else None
-        if waiting is not None:
-            waiting.set()
+    def _ask(self, data: str, call: Call) -> str | None:
+        """Ask the client: in a modern session by an input-required result, in a legacy one by requests."""
+        questions = questions_of(data)
+        if missing := self._dialogue.missing(call, questions):
+            if not call.is_modern:
+                text = f'"content":[{{"type":"text","text":"{NOT_ASKED}"}}],"isError":true'
+                return self._result(call, text)
+            call.status = 400
+            needed = json.dumps({"requiredCapabilities": missing})
+            return _error(call, f'{{"code":-32021,"message":"{NOT_ASKED}","data":{needed}}}')
+        if call.is_modern:
+            call.rounds += 1
+            if call.rounds <= rounds_done(call):
+                return None
+            state = json.dumps(f"{STATE}{call.rounds}")
+            return self._result(call, f'"inputRequests":{data},"requestState":{state}', kind="input_required")
+        asked = {f"ask-{self.next_id()}": request for request in questions.values()}
+        waiting = {id_: Question(call.label) for id_ in asked}
+        self._dialogue.questions |= waiting
+        for id_, request in asked.items():
+            call.send(f'{{"jsonrpc":"2.0","id":"{id_}",{bytes(request).decode()[1:]}')
+        is_answered = all(question.answered.wait(_ASK_S) for question in waiting.values())
+        for id_ in asked:
+            del self._dialogue.questions[id_]
+        return None if is_answered else _error(call, '{"code":-32603,"message":"the client did not answer"}')
 
     def _capabilities(self) -> str:
         offered = ['"tools":{"listChanged":true}', '"logging":{}']
@@ -265,7 +313,7 @@ class ScriptedServer:
 
     def _result(self, call: Call, members: str, meta: str = "", kind: str = "complete") -> str:
         if call.is_modern:
-            own = f'"{_PREFIX}serverInfo":{self._info}'
+            own = f'"{PREFIX}serverInfo":{self._info}'
             return _plain(call, f'{members},"resultType":"{kind}","_meta":{{{own}{"," if meta else ""}{meta}}}')
         return _plain(call, members + (f',"_meta":{{{meta}}}' if meta else ""))
 
@@ -279,11 +327,6 @@ def _is_modern(message: dict[str, Any]) -> bool:
     return isinstance(meta, dict) and _PV in meta
 
 
-def _label(call: Call) -> str:
-    label = call.params.get("name") or call.params.get("uri") or call.message["method"]
-    return label if isinstance(label, str) else ""
-
-
 def _plain(call: Call, members: str) -> str:
     return f'{{"jsonrpc":"2.0","id":{call.id},"result":{{{members}}}}}'
 
@@ -294,6 +337,10 @@ def _error(call: Call, error: str) -> str:
 
 def _unknown(call: Call) -> str:
     return _error(call, '{"code":-32602,"message":"there is none of this name"}')
+
+
+def _no_level(call: Call) -> str:
+    return _error(call, '{"code":-32602,"message":"there is no such log level"}')
 
 
 class HttpHandler(BaseHTTPRequestHandler):
@@ -313,9 +360,10 @@ class HttpHandler(BaseHTTPRequestHandler):
         data = self.rfile.read(length).decode("utf-8", "surrogateescape")
         self._streaming = False
         server = self.server_of
-        opened = '"initialize"' in data[:4096] and server.script.era != "modern"
+        opened = server.next_id() if '"initialize"' in data[:4096] and server.script.era != "modern" else ""
         head = tuple((name.lower(), value) for name, value in self.headers.items())
-        found = server.take(data, self._event, head)
+        session = opened or self.headers.get("Mcp-Session-Id", "")
+        found = server.take(data, self._event, head, session, self._is_gone)
         if self._streaming:
             if found is not None:
                 self._event(found[0])
@@ -326,7 +374,7 @@ class HttpHandler(BaseHTTPRequestHandler):
         if found is None:
             return self._whole(202, b"")
         body = found[0].encode("utf-8", "surrogateescape")
-        return self._whole(found[1], body, session=server.next_id() if opened else "")
+        return self._whole(found[1], body, session=opened)
 
     def do_GET(self) -> None:
         """The stream on which a legacy client hears of changes."""
@@ -346,6 +394,10 @@ class HttpHandler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
         return
+
+    def _is_gone(self) -> bool:
+        readable, _, _ = select.select([self.connection], [], [], 0)
+        return bool(readable) and self.connection.recv(1, socket.MSG_PEEK) == b""
 
     def _until_gone(self) -> None:
         """A comment line now and then shows when the reader has gone."""

@@ -34,8 +34,9 @@ SWITCHES = {
     "GWP-027": swap_request(',"x-gwp":{"kept":[1,null]}', ""),
     "GWP-028": swap("image/x-gwp", "application/octet-stream"),
     "GWP-029": swap("\\r\\n", "\\n"),
-    "GWP-030": swap("hologram", "text"),
+    "GWP-030": swap('"type":"image"', '"type":"text"'),
     "GWP-031": swap('"structuredContent":[1,"two",null]', '"structuredContent":{"result":[1,"two",null]}'),
     "GWP-032": swap("[[[[[[[[[[]]]]]]]]]]", "null"),
     "GWP-033": swap('{"type":"text","text":"1"},{"type":"text","text":"1"}', '{"type":"text","text":"1"}'),
+    "GWP-034": swap(',"structuredContent":{"a":34}', ""),
 }

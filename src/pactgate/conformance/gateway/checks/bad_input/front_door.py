@@ -62,7 +62,10 @@ class FrontDoorCheck(Check):
 
     def why_wrong(self, exchange: Exchange) -> str:
         """What is wrong with the answer to a bad request, or nothing."""
-        return "" if is_refused(exchange) else f"it is not refused: {answer_to(exchange)}"
+        if is_refused(exchange):
+            return ""
+        is_fault = exchange.response is not None and exchange.response.status >= 500
+        return f"{'it fails' if is_fault else 'it is not refused'}: {answer_to(exchange)}"
 
 
 def is_refused(exchange: Exchange) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import structured
 
 
 class BigIntegersChange(FidelityCheck):
@@ -26,9 +26,9 @@ class BigIntegersChange(FidelityCheck):
     code = "GWP-001"
     spec = "server/tools#tool-result"
     tools = (
-        Tool(
-            name="gwp001_@",
-            result='"content":[],"structuredContent":{"one":9007199254740993,"two":18446744073709551616,"three":-9223372036854775809}',
+        structured(
+            "gwp001_@",
+            '{"one":9007199254740993,"two":18446744073709551616,"three":-9223372036854775809}',
         ),
     )
     pointers = ("/structuredContent",)

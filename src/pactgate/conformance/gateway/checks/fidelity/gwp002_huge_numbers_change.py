@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import structured
 
 
 class HugeNumbersChange(FidelityCheck):
@@ -26,9 +26,9 @@ class HugeNumbersChange(FidelityCheck):
     code = "GWP-002"
     spec = "server/tools#tool-result"
     tools = (
-        Tool(
-            name="gwp002_@",
-            result='"content":[],"structuredContent":{"huge":1e400,"tiny":1e-400,"long":77777777777777777777777777777777777777777777777777777777777777777777777777777777}',
+        structured(
+            "gwp002_@",
+            '{"huge":1e400,"tiny":1e-400,"long":' + "7" * 80 + "}",
         ),
     )
     pointers = ("/structuredContent",)

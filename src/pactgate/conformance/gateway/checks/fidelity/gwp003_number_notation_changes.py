@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import structured
 
 
 class NumberNotationChanges(FidelityCheck):
@@ -26,9 +26,9 @@ class NumberNotationChanges(FidelityCheck):
     code = "GWP-003"
     spec = "server/tools#tool-result"
     tools = (
-        Tool(
-            name="gwp003_@",
-            result='"content":[],"structuredContent":{"float":1.0,"integer":1,"exponent":1E+2,"digits":0.30000000000000004,"minus":-0}',
+        structured(
+            "gwp003_@",
+            '{"float":1.0,"integer":1,"exponent":1E+2,"digits":0.30000000000000004,"minus":-0}',
         ),
     )
     pointers = ("/structuredContent",)

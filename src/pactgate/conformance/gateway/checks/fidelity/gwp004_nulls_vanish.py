@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import structured
 
 
 class NullsVanish(FidelityCheck):
@@ -25,9 +25,9 @@ class NullsVanish(FidelityCheck):
     code = "GWP-004"
     spec = "server/tools#tool-result"
     tools = (
-        Tool(
-            name="gwp004_@",
-            result='"content":[],"structuredContent":{"none":null,"list":[null,1,null],"deep":{"none":null}}',
+        structured(
+            "gwp004_@",
+            '{"none":null,"list":[null,1,null],"deep":{"none":null}}',
         ),
     )
     pointers = ("/structuredContent",)

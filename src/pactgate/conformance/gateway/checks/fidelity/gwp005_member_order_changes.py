@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import structured
 
 
 class MemberOrderChanges(FidelityCheck):
@@ -25,9 +25,9 @@ class MemberOrderChanges(FidelityCheck):
     code = "GWP-005"
     spec = "server/tools#tool-result"
     tools = (
-        Tool(
-            name="gwp005_@",
-            result='"content":[],"structuredContent":{"zebra":1,"apple":2,"10":3,"2":4,"mango":{"z":1,"a":2}}',
+        structured(
+            "gwp005_@",
+            '{"zebra":1,"apple":2,"10":3,"2":4,"mango":{"z":1,"a":2}}',
         ),
     )
     pointers = ("/structuredContent",)

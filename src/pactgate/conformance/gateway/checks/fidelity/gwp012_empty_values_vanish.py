@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import structured
 
 
 class EmptyValuesVanish(FidelityCheck):
@@ -24,9 +24,5 @@ class EmptyValuesVanish(FidelityCheck):
 
     code = "GWP-012"
     spec = "server/tools#tool-result"
-    tools = (
-        Tool(
-            name="gwp012_@", result='"content":[],"structuredContent":{"text":"","list":[],"object":{},"":"empty name"}'
-        ),
-    )
+    tools = (structured("gwp012_@", '{"text":"","list":[],"object":{},"":"empty name"}'),)
     pointers = ("/structuredContent",)

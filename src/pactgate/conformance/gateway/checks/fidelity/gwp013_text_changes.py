@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import structured
 
 
 class TextChanges(FidelityCheck):
@@ -26,10 +26,9 @@ class TextChanges(FidelityCheck):
     code = "GWP-013"
     spec = "server/tools#tool-result"
     tools = (
-        Tool(
-            name="gwp013_@",
-            result='"content":[],"structuredContent":{"text":"caf\\u00e9'
-            'e\\u0301 \\ud83d\\ude00 \\u2028 \\u0000 \\u001b \\/ \u4e16\u754c"}',
+        structured(
+            "gwp013_@",
+            '{"text":"caf\\u00e9e\\u0301 \\ud83d\\ude00 \\u2028 \\u0000 \\u001b \\/ \u4e16\u754c"}',
         ),
     )
     pointers = ("/structuredContent",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import structured
 
 
 class LoneSurrogatesBreak(FidelityCheck):
@@ -24,5 +24,9 @@ class LoneSurrogatesBreak(FidelityCheck):
 
     code = "GWP-014"
     spec = "server/tools#tool-result"
-    tools = (Tool(name="gwp014_@", result='"content":[],"structuredContent":{"half":"\\ud83d","beside":"whole"}'),)
+    tools = (structured("gwp014_@", '{"half":"\\ud83d","beside":"whole"}'),)
+    runs_alone = True
+    """A gateway may lose its connection to the server by such an answer; that is told once."""
+    answer_s = 6.0
+    """The gateways that give no answer should not cost a run its time."""
     pointers = ("/structuredContent/beside",)

@@ -28,7 +28,7 @@ class ErrorsChange(FidelityCheck):
     tools = (
         Tool(
             name="gwp015_@",
-            error='{"code":-31999,"message":"gwp says no","data":{"reason":"gwp","n":9007199254740993}}',
+            error='{"code":-31999,"message":"gwp says no","data":{"reason":"gwp","n":7}}',
         ),
     )
     member = "error"

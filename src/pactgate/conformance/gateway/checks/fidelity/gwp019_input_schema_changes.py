@@ -28,7 +28,7 @@ class InputSchemaChanges(DefinitionCheck):
     tools = (
         Tool(
             name="gwp019_@",
-            members='"inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"n":{"type":"object","properties":{"next":{"$ref":"#/$defs/n"}}}},"properties":{"tree":{"$ref":"#/$defs/n"},"one":{"oneOf":[{"type":"string","minLength":1},{"type":"null"}]},"max":{"type":"integer","maximum":18446744073709551615,"default":1,"examples":[2]},"x":{"x-gwp":true}},"required":["one"],"additionalProperties":false}',
+            members='"inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"n":{"type":"object","properties":{"next":{"$ref":"#/$defs/n"}}}},"properties":{"tree":{"$ref":"#/$defs/n"},"one":{"oneOf":[{"type":"string","minLength":1},{"type":"null"}]},"max":{"type":"integer","maximum":100,"default":1,"examples":[2]},"x":{"x-gwp":true}},"required":["one"],"additionalProperties":false}',
         ),
     )
     pointers = ("/inputSchema",)

@@ -13,7 +13,7 @@ class PromptMessagesChange(FidelityCheck):
     """The messages of a prompt arrive.
 
     What it checks
-        A prompt has two messages, one of them of a content type that nobody knows; the client gets both, with the description.
+        A prompt has two messages, a text and an image; the client gets both, in this order, with the description.
 
     Why
         A prompt is a text that somebody wrote with care.
@@ -30,8 +30,8 @@ class PromptMessagesChange(FidelityCheck):
     prompts = (
         Prompt(
             name="gwp030_@",
-            result='"description":"d","messages":[{"role":"user","content":{"type":"text","text":"a\\n","x-gwp":1}},'
-            '{"role":"assistant","content":{"type":"hologram","layers":[1]}}]',
+            result='"description":"d","messages":[{"role":"user","content":{"type":"text","text":"a\\n"}},'
+            '{"role":"assistant","content":{"type":"image","data":"R0lGODlhAQABAAAAACw=","mimeType":"image/gif"}}]',
         ),
     )
     pointers = ("/description", "/messages")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import structured
 
 
 class DeepResultsBreak(FidelityCheck):
@@ -25,9 +25,9 @@ class DeepResultsBreak(FidelityCheck):
     code = "GWP-032"
     spec = "server/tools#tool-result"
     tools = (
-        Tool(
-            name="gwp032_@",
-            result='"content":[],"structuredContent":{"deep":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}',
+        structured(
+            "gwp032_@",
+            '{"deep":' + "[" * 50 + "]" * 50 + "}",
         ),
     )
     pointers = ("/structuredContent",)

@@ -57,10 +57,10 @@ class AnswersCross(Check):
             await asyncio.gather(*calls)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        for label in ("for the first", "for the second"):
+        for label, other in (("for the first", "for the second"), ("for the second", "for the first")):
             for exchange in recording.exchanges(label):
                 response = exchange.response
-                if response is None or f'"{label}"' not in response.data:
+                if response is not None and f'"{other}"' in response.data:
                     yield self.evidence(
                         exchange.index, "", f"{exchange.route}: the answer is not what was called {label}"
                     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 
 from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.ownership.ending import GONE_S
+from pactgate.conformance.gateway.client import ClientError
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.script import Step, Tool
@@ -52,11 +54,12 @@ class StopLeavesCallsWaiting(Check):
         )
         await asyncio.sleep(_UNDER_WAY_S)
         await process.stop(signal.SIGTERM, GONE_S)
-        await call
+        with suppress(ClientError):  # the stream ended without an answer: nobody waits
+            await call
         await lab.start_again()
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges("slow"):
             response = exchange.response
-            if response is None or "no answer within" in response.label:
+            if response is not None and "no answer within" in response.label:
                 yield self.evidence(exchange.index, "", f"the call still waits {GONE_S:g} s after the stop")

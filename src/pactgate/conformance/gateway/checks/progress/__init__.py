@@ -1,0 +1,1 @@
+"""Progress, cancellation, logging: what is said about a call while it runs."""
