@@ -19,16 +19,17 @@ _INTRO: Final = """\
 
 ![The share of the checks that each gateway passes](gateways.svg)
 
-What arrives at the other end of a gateway? [The gateway profile](gateway-profile.md) was played against every gateway that could be
-installed here, this one included. [The checks](gateway-checks.md) say for each finding why it matters. A number is the checks that passed
+What arrives at the other end of a gateway? [The gateway profile](gateway-profile.md) was played against gateways that install from
+the package indexes, this one included. [The checks](gateway-checks.md) say for each finding why it matters. A number is the checks that passed
 of those that could be asked: a gateway of one server is not asked about collisions, one of HTTP servers not about processes. Compare
 families rather than sums.
 
 Each gateway runs with the defaults of its documentation, except that it listens on 127.0.0.1, may reach servers on this machine, and has
 no rate limits. The commands below are exact: `make profile ARGS="--only fastmcp"` installs the same version and runs it again. Most
-findings have the level ADVICE: the specification leaves the matter open, and clients rely on it. Each finding of a lost or changed message
-was read in the recording; where the maintainers say that a behaviour is intended or known, it has the link. A finding that is wrong or
-unfair is a bug of the check; please tell us.
+findings have the level ADVICE: the specification leaves the matter open, and clients rely on it. Of FastMCP, mcp-proxy
+(PyPI) and most of LiteLLM one exchange of each finding was read by hand in the recording, of the other gateways some of them; the rest is
+what the checks say. Where the maintainers say that a behaviour is intended or known, it has the link. A finding that is wrong or unfair is
+a bug of the check; please tell us.
 
 """
 

@@ -292,7 +292,9 @@ class Gateway:
         """Without `connects`, the servers are started for the client of `serve_stdio`, when it has said what it offers."""
         await self.open_audit()
         self._waits_for_client = not connects
-        if connects:  # before anything is waited for: the endpoint may be open, and the first list has to know whom to wait for
+        if (
+            connects
+        ):  # before anything is waited for: the endpoint may be open, and the first list has to know whom to wait for
             self.connections.start()
         if self._traces is not None:
             self._traces.start()

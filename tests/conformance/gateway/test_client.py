@@ -11,7 +11,7 @@ import pytest
 from pactgate.conformance.gateway.client import ClientError, ScriptedClient
 from pactgate.conformance.gateway.fleet import Fleet
 from pactgate.conformance.gateway.recording import Frame
-from pactgate.conformance.gateway.script import Scenario, Step, Tool
+from pactgate.conformance.gateway.script import Scenario, ScriptedTool, ScriptStep
 from pactgate.upstreams.http.client import HttpClient
 
 
@@ -19,9 +19,9 @@ class Odd(Scenario):
     """One tool that answers, one that asks, one that is silent."""
 
     tools = (
-        Tool("odd_@", result='"content":[],"n":1e400'),
-        Tool("ask_@", steps=(Step("ask", data='{"q":{"method":"roots/list"}}'),)),
-        Tool("hang_@", steps=(Step("hang"),)),
+        ScriptedTool("odd_@", result='"content":[],"n":1e400'),
+        ScriptedTool("ask_@", steps=(ScriptStep("ask", data='{"q":{"method":"roots/list"}}'),)),
+        ScriptedTool("hang_@", steps=(ScriptStep("hang"),)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pactgate.cli.compliance_gateway import DIALECT_NAMES
-from pactgate.conformance.gateway.dialects import DIALECTS, Dialect
+from pactgate.conformance.gateway.dialects import DIALECTS, GatewayDialect
 from pactgate.conformance.gateway.fleet import SERVERS
 
 ENTRIES = {
@@ -17,7 +17,7 @@ ENTRIES = {
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda dialect: dialect.name)
-def test_a_configuration_names_each_server_that_the_gateway_can_carry(dialect: Dialect) -> None:
+def test_a_configuration_names_each_server_that_the_gateway_can_carry(dialect: GatewayDialect) -> None:
     tags = SERVERS if dialect.carries is None else dialect.carries
     written = dialect.write({SERVERS[tag].id: ENTRIES[SERVERS[tag].id] for tag in tags})
     for tag in tags:

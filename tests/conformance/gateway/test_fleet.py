@@ -7,14 +7,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pactgate.conformance.gateway.fleet import Fleet, script_of
-from pactgate.conformance.gateway.script import Scenario, Tool
+from pactgate.conformance.gateway.script import Scenario, ScriptedTool
 
 
 class OnlyModern(Scenario):
     """A tool for one server."""
 
     servers = ("mh",)
-    tools = (Tool("x_@"), Tool("y_@", servers=("ls",)))
+    tools = (ScriptedTool("x_@"), ScriptedTool("y_@", servers=("ls",)))
 
 
 def test_a_server_offers_what_is_brought_for_it_and_the_tool_by_which_it_is_seen() -> None:

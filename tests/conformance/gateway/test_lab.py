@@ -8,8 +8,8 @@ import pytest
 
 from pactgate.conformance.gateway.fleet import Fleet
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
-from pactgate.conformance.gateway.recording import Route
-from pactgate.conformance.gateway.script import Scenario, Tool
+from pactgate.conformance.gateway.recording import ClientRoute
+from pactgate.conformance.gateway.script import Scenario, ScriptedTool
 from pactgate.conformance.gateway.under_test import GatewayUnderTest
 
 
@@ -17,7 +17,7 @@ class Here(Scenario):
     """Servers that are there, and one that is not."""
 
     servers = ("lh", "dh", "ls")
-    tools = (Tool("gwphere_@"),)
+    tools = (ScriptedTool("gwphere_@"),)
 
 
 class Elsewhere(Scenario):
@@ -33,12 +33,16 @@ async def test_routes_are_what_is_listed_and_the_rest_has_a_reason(tmp_path: Pat
     lab = Lab(gateway, fleet.logs, {"ls": "it has HTTP servers only"})
     try:
         await gateway.wait(10, lambda text: None)
-        assert lab.routes(Here()) == [Route("legacy", "lh"), Route("legacy", "dh"), Route("modern", "dh")]
+        assert lab.routes(Here()) == [
+            ClientRoute("legacy", "lh"),
+            ClientRoute("legacy", "dh"),
+            ClientRoute("modern", "dh"),
+        ]
         assert len(lab.addresses(Here())) == 3
         assert not lab.is_aggregate
         with pytest.raises(NotApplicableError, match="HTTP servers only"):
             lab.routes(Elsewhere())
-        route = Route("modern", "dh")
+        route = ClientRoute("modern", "dh")
         client = await lab.new_client(route)
         await client.call(lab.record_on(route), lab.exposed(route, "gwphere_@"))
         assert {frame.route for frame in lab.frames} == {route}

@@ -8,10 +8,10 @@ import pytest
 
 from pactgate.conformance.gateway.recording import (
     CheckRecording,
+    ClientRoute,
     Frame,
-    Route,
     RunRecording,
-    Side,
+    ScriptedSide,
     UnreadableRecordingError,
     load,
     save,
@@ -19,7 +19,9 @@ from pactgate.conformance.gateway.recording import (
 
 
 def test_a_recording_survives_its_file_bytes_that_are_no_text_included(tmp_path: Path) -> None:
-    frame = Frame(1.5, Side.CLIENT, "c", is_sent=True, data="\udcff é \\ud83d", route=Route("legacy", "lh"))
+    frame = Frame(
+        1.5, ScriptedSide.CLIENT, "c", is_sent=True, data="\udcff é \\ud83d", route=ClientRoute("legacy", "lh")
+    )
     run = RunRecording("0.1", "some 1.0", (CheckRecording("GWP-001", (frame,)),))
     save(run, tmp_path / "run.json")
     assert load(tmp_path / "run.json") == run
@@ -34,7 +36,7 @@ def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str) -> No
 
 def test_an_exchange_is_a_request_with_all_that_came_in_answer() -> None:
     def frame(who: str, exchange: str, *, is_sent: bool, data: str = "") -> Frame:
-        return Frame(0.0, Side.CLIENT, who, is_sent, data, "x", exchange, Route("legacy", "lh"))
+        return Frame(0.0, ScriptedSide.CLIENT, who, is_sent, data, "x", exchange, ClientRoute("legacy", "lh"))
 
     recording = CheckRecording(
         "GWP-001",

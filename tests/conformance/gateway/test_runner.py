@@ -8,7 +8,7 @@ from pathlib import Path
 from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.runner import play, play_one
-from pactgate.conformance.gateway.server_log import ServerLogs
+from pactgate.conformance.gateway.server_log import ScriptedLogs
 from pactgate.conformance.gateway.under_test import GatewayUnderTest
 
 
@@ -69,7 +69,7 @@ class Hangs(Check):
 
 
 async def test_what_a_check_has_begun_ends_with_it(tmp_path: Path) -> None:
-    gateway, logs = GatewayUnderTest({}), ServerLogs(tmp_path)
+    gateway, logs = GatewayUnderTest({}), ScriptedLogs(tmp_path)
     recording = await play_one(Hangs(), Lab(gateway, logs, {}), logs, 0.05)
     await gateway.close()
     assert (recording.not_applicable != "", Hangs.ended) == (True, 3)
@@ -77,14 +77,14 @@ async def test_what_a_check_has_begun_ends_with_it(tmp_path: Path) -> None:
 
 async def test_a_request_that_is_cancelled_is_an_error_of_its_check(tmp_path: Path) -> None:
     gateway = GatewayUnderTest({})
-    run = await play(gateway, ServerLogs(tmp_path), [Cancelled, Good], {}, lambda text: None, name="g")
+    run = await play(gateway, ScriptedLogs(tmp_path), [Cancelled, Good], {}, lambda text: None, name="g")
     await gateway.close()
     assert [record.error != "" for record in run.checks] == [True, False]
 
 
 async def test_a_fault_of_one_check_is_its_own_and_the_others_are_played(tmp_path: Path) -> None:
     gateway = GatewayUnderTest({})
-    run = await play(gateway, ServerLogs(tmp_path), [Raises, Refuses, Good], {}, lambda text: None, name="g")
+    run = await play(gateway, ScriptedLogs(tmp_path), [Raises, Refuses, Good], {}, lambda text: None, name="g")
     await gateway.close()
     assert [(r.code, r.error, r.not_applicable) for r in run.checks] == [
         ("X-1", "ValueError: x", ""),

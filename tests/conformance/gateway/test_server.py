@@ -11,18 +11,24 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pactgate.conformance.gateway.script import ServerScript, Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep, ServerScript
 from tests.support.eventually import eventually_blocking
 
 TOOLS = (
-    Tool(
-        "logs_@", steps=(Step("log", data='{"level":"info","data":1}'), Step("log", data='{"level":"error","data":2}'))
+    ScriptedTool(
+        "logs_@",
+        steps=(
+            ScriptStep("log", data='{"level":"info","data":1}'),
+            ScriptStep("log", data='{"level":"error","data":2}'),
+        ),
     ),
-    Tool("long_@", steps=(Step("until_cancelled", seconds=20),)),
-    Tool("odd_@", result='"content":[],"n":1e400'),
-    Tool("crash_@", steps=(Step("crash"),)),
-    Tool("noise_@", steps=(Step("raw", data="no json", count=2),)),
-    Tool("slow_@", steps=(Step("notify", data='{"jsonrpc":"2.0","method":"notifications/progress","t":@TOKEN@}'),)),
+    ScriptedTool("long_@", steps=(ScriptStep("until_cancelled", seconds=20),)),
+    ScriptedTool("odd_@", result='"content":[],"n":1e400'),
+    ScriptedTool("crash_@", steps=(ScriptStep("crash"),)),
+    ScriptedTool("noise_@", steps=(ScriptStep("raw", data="no json", count=2),)),
+    ScriptedTool(
+        "slow_@", steps=(ScriptStep("notify", data='{"jsonrpc":"2.0","method":"notifications/progress","t":@TOKEN@}'),)
+    ),
 )
 
 

@@ -9,16 +9,18 @@ import pytest
 from pactgate.conformance.gateway.server_dialogue import (
     PREFIX,
     STATE,
-    Call,
     Dialogue,
+    ScriptedCall,
     questions_of,
     rounds_done,
 )
 
 
-def call(method: str, params: dict[str, Any], *, session: str = "one", is_modern: bool = False, id_: int = 1) -> Call:
+def call(
+    method: str, params: dict[str, Any], *, session: str = "one", is_modern: bool = False, id_: int = 1
+) -> ScriptedCall:
     message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
-    return Call(message, is_modern, lambda data: None, "e", session)
+    return ScriptedCall(message, is_modern, lambda data: None, "e", session)
 
 
 def test_a_cancellation_ends_the_call_of_its_own_session_and_is_labelled_for_it() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pactgate.conformance.gateway.fleet import Fleet
-from pactgate.conformance.gateway.recording import Route
-from pactgate.conformance.gateway.script import Scenario, Tool
+from pactgate.conformance.gateway.recording import ClientRoute
+from pactgate.conformance.gateway.script import Scenario, ScriptedTool
 from pactgate.conformance.gateway.under_test import GatewayUnderTest, UnreachableError, is_named
 
 
@@ -16,7 +16,7 @@ class Paged(Scenario):
     """More than one page."""
 
     servers = ("pg",)
-    tools = tuple(Tool(f"gwp{number}_@") for number in range(7))
+    tools = tuple(ScriptedTool(f"gwp{number}_@") for number in range(7))
 
 
 @pytest.mark.parametrize("shown", ["gwp1_lh", "legacyhttp__gwp1_lh", "legacyhttp-gwp1-lh", "legacyhttp.gwp1_lh"])
@@ -33,8 +33,8 @@ async def test_all_pages_are_read_and_an_era_that_is_refused_is_known_with_the_r
     only_legacy = GatewayUnderTest({"lh": fleet.urls["lh"]})
     try:
         await gateway.wait(10, lambda text: None)
-        assert gateway.find(Route("modern", "pg"), "tools/list", "gwp6_@") == "gwp6_pg"
-        assert gateway.find(Route("modern", "lh"), "tools/list", "gwpready_@") is None
+        assert gateway.find(ClientRoute("modern", "pg"), "tools/list", "gwp6_@") == "gwp6_pg"
+        assert gateway.find(ClientRoute("modern", "lh"), "tools/list", "gwpready_@") is None
         assert gateway.implementation() == "gwp-pg 1"
         await only_legacy.survey()
         await of_one_era.wait(10, lambda text: None)

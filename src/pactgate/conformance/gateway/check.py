@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from pactgate.conformance.gateway.client import REQUEST_S
 from pactgate.conformance.gateway.exact_json import MISSING, at, differences, parse, shown
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Exchange, Frame, Side
+from pactgate.conformance.gateway.recording import CheckRecording, Frame, ScriptedExchange, ScriptedSide
 from pactgate.conformance.gateway.script import Scenario, named
 from pactgate.conformance.rule import Evidence, RequirementLevel, Rule
 
@@ -108,7 +108,7 @@ class FidelityCheck(Check):
             if self.request_pointers:
                 yield from self._compare_request(exchange, recording.at_server(server, label, is_sent=False))
 
-    def _compare_response(self, exchange: Exchange, sent: list[Frame]) -> Iterator[Evidence]:
+    def _compare_response(self, exchange: ScriptedExchange, sent: list[Frame]) -> Iterator[Evidence]:
         got = value_of(exchange.response)
         if not sent:
             yield self.evidence(
@@ -128,7 +128,7 @@ class FidelityCheck(Check):
             for where, how in differences(one, other, place, as_written=self.as_written):
                 yield self.evidence(exchange.index, where, f"{exchange.route}: {how}")
 
-    def _compare_request(self, exchange: Exchange, got: list[tuple[int, Frame]]) -> Iterator[Evidence]:
+    def _compare_request(self, exchange: ScriptedExchange, got: list[tuple[int, Frame]]) -> Iterator[Evidence]:
         """A client of each era calls the same tool; the request that is most like this one counts."""
         sent = value_of(exchange.request)
         if not got:
@@ -139,7 +139,9 @@ class FidelityCheck(Check):
         tried = [list(self._request_differences(exchange, index, sent, value_of(frame))) for index, frame in got]
         yield from min(tried, key=len)
 
-    def _request_differences(self, exchange: Exchange, index: int, sent: object, got: object) -> Iterator[Evidence]:
+    def _request_differences(
+        self, exchange: ScriptedExchange, index: int, sent: object, got: object
+    ) -> Iterator[Evidence]:
         for pointer in self.request_pointers:
             place = f"/params{pointer}"
             for where, how in differences(at(sent, place), at(got, place), place, as_written=self.as_written):
@@ -159,8 +161,10 @@ class DefinitionCheck(Check):
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for index, frame in enumerate(recording.frames):
-            if frame.side is Side.CLIENT and frame.route is not None:
-                written = next(f for f in recording.frames if f.side is Side.SERVER and f.who == frame.route.server)
+            if frame.side is ScriptedSide.CLIENT and frame.route is not None:
+                written = next(
+                    f for f in recording.frames if f.side is ScriptedSide.SERVER and f.who == frame.route.server
+                )
                 for pointer in self.pointers:
                     one, other = at(value_of(written), pointer), at(value_of(frame), pointer)
                     for where, how in differences(one, other, pointer, as_written=self.as_written):
@@ -184,7 +188,7 @@ def plain_value(frame: Frame | None) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def _instead(exchange: Exchange) -> str:
+def _instead(exchange: ScriptedExchange) -> str:
     """What came instead of a result, for a sentence."""
     response = exchange.response
     if response is None:

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final
 
-from pactgate.conformance.gateway.recording import Frame, Side
+from pactgate.conformance.gateway.recording import Frame, ScriptedSide
 from pactgate.core.failures import GatewayFailure
 from pactgate.protocol.framing import EventDecoder, OversizedError
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN
@@ -278,7 +278,7 @@ class ScriptedClient:
         headers = {} if response is None else response.headers
         return Frame(
             at=time.time(),
-            side=Side.CLIENT,
+            side=ScriptedSide.CLIENT,
             who=self.name,
             is_sent=is_sent,
             data=data,

@@ -13,7 +13,7 @@ Servers = Mapping[str, Mapping[str, Any]]
 """The common form: `command` and `args`, or `url`, by the name of the server."""
 
 
-class Dialect(Struct, frozen=True):
+class GatewayDialect(Struct, frozen=True):
     """One kind of gateway. `carries` are the tags of the servers it can have behind it, `why` the reason where it is not all."""
 
     name: str
@@ -114,14 +114,14 @@ def _command(servers: Servers) -> str:
 _HTTP_ONLY: Final = ("lh", "mh", "dh", "pg")
 _ONE: Final = "it has one stdio server behind it"
 
-DIALECTS: Final[Mapping[str, Dialect]] = {
+DIALECTS: Final[Mapping[str, GatewayDialect]] = {
     dialect.name: dialect
     for dialect in (
-        Dialect("common", _common),
-        Dialect("pactgate", _pactgate, start="pactgate serve --config {config} --port {port}"),
-        Dialect("fastmcp", _common, start="fastmcp run {config} --transport http --port {port}"),
-        Dialect("1mcp", _typed, start="1mcp serve --config {config} --port {port}"),
-        Dialect(
+        GatewayDialect("common", _common),
+        GatewayDialect("pactgate", _pactgate, start="pactgate serve --config {config} --port {port}"),
+        GatewayDialect("fastmcp", _common, start="fastmcp run {config} --transport http --port {port}"),
+        GatewayDialect("1mcp", _typed, start="1mcp serve --config {config} --port {port}"),
+        GatewayDialect(
             "litellm",
             _litellm,
             suffix=".yaml",
@@ -131,8 +131,8 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             path="/mcp/",
             headers={"x-litellm-api-key": f"Bearer {_LITELLM_KEY}"},
         ),
-        Dialect("agentgateway", _agentgateway, suffix=".yaml", start="agentgateway -f {config}"),
-        Dialect(
+        GatewayDialect("agentgateway", _agentgateway, suffix=".yaml", start="agentgateway -f {config}"),
+        GatewayDialect(
             "docker",
             _docker,
             suffix=".yaml",
@@ -140,7 +140,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             why="its stdio servers are container images",
             start="docker mcp gateway run --transport streaming --port {port} --catalog {config}",
         ),
-        Dialect(
+        GatewayDialect(
             "contextforge",
             _contextforge,
             carries=_HTTP_ONLY,
@@ -149,7 +149,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             path="/mcp/",
             register="/gateways",
         ),
-        Dialect(
+        GatewayDialect(
             "mcp-proxy",
             _command,
             suffix=".txt",
@@ -157,7 +157,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             why=_ONE,
             start="mcp-proxy --port {port} -- {command}",
         ),
-        Dialect(
+        GatewayDialect(
             "supergateway",
             _command,
             suffix=".txt",
@@ -165,7 +165,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             why=_ONE,
             start='supergateway --stdio "{command}" --outputTransport streamableHttp --stateful --port {port}',
         ),
-        Dialect(
+        GatewayDialect(
             "nginx",
             _nginx,
             suffix=".conf",
@@ -175,7 +175,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             path="/{server}",
             is_transparent=True,
         ),
-        Dialect(
+        GatewayDialect(
             "direct",
             _common,
             carries=_HTTP_ONLY,

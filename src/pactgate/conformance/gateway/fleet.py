@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from pactgate.conformance.gateway.script import Prompt, Resource, Scenario, ServerScript, Tool
-from pactgate.conformance.gateway.server_log import ServerLogs
+from pactgate.conformance.gateway.script import Scenario, ScriptedPrompt, ScriptedResource, ScriptedTool, ServerScript
+from pactgate.conformance.gateway.server_log import ScriptedLogs
 
 _START_S: Final = 20.0
 _STOP_S: Final = 3.0
@@ -54,7 +54,7 @@ class Fleet:
     def __init__(self, folder: Path, checks: Collection[type[Scenario]], tags: Iterable[str]) -> None:
         self.folder = folder
         self.tags = tuple(tags)
-        self.logs = ServerLogs(folder)
+        self.logs = ScriptedLogs(folder)
         self.urls: dict[str, str] = {}
         self._processes: list[asyncio.subprocess.Process] = []
         for tag in self.tags:
@@ -118,11 +118,11 @@ def script_of(tag: str, checks: Collection[type[Scenario]], record: str) -> Serv
         era=SERVERS[tag].era,
         page_size=SERVERS[tag].page_size,
         record=record,
-        tools=(Tool(READY), *(entry for check in checks for entry in check.tools if _is_on(tag, check, entry))),
+        tools=(ScriptedTool(READY), *(entry for check in checks for entry in check.tools if _is_on(tag, check, entry))),
         prompts=tuple(entry for check in checks for entry in check.prompts if _is_on(tag, check, entry)),
         resources=tuple(entry for check in checks for entry in check.resources if _is_on(tag, check, entry)),
     )
 
 
-def _is_on(tag: str, check: type[Scenario], entry: Tool | Prompt | Resource) -> bool:
+def _is_on(tag: str, check: type[Scenario], entry: ScriptedTool | ScriptedPrompt | ScriptedResource) -> bool:
     return tag in (entry.servers or check.servers)

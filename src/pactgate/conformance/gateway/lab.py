@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from pactgate.conformance.gateway.client import NO_ANSWER, ClientError, ScriptedClient
 from pactgate.conformance.gateway.fleet import READY, SERVERS
 from pactgate.conformance.gateway.gateway_process import GatewayProcess, is_running
-from pactgate.conformance.gateway.recording import Frame, Route, Side
-from pactgate.conformance.gateway.script import Scenario, Tool, named
-from pactgate.conformance.gateway.server_log import ServerLogs
+from pactgate.conformance.gateway.recording import ClientRoute, Frame, ScriptedSide
+from pactgate.conformance.gateway.script import Scenario, ScriptedTool, named
+from pactgate.conformance.gateway.server_log import ScriptedLogs
 from pactgate.conformance.gateway.under_test import GatewayUnderTest
 
 _MAX_FRAMES: Final = 20_000
@@ -43,7 +43,7 @@ class Lab:
     def __init__(
         self,
         gateway: GatewayUnderTest,
-        logs: ServerLogs,
+        logs: ScriptedLogs,
         why_not: Mapping[str, str],
         process: GatewayProcess | None = None,
     ) -> None:
@@ -57,13 +57,13 @@ class Lab:
         self._tasks: list[asyncio.Task[Any]] = []
         self._begun = time.time()
 
-    def routes(self, check: Scenario) -> list[Route]:
+    def routes(self, check: Scenario) -> list[ClientRoute]:
         """The routes that the gateway offers this check, at least one. Raises NotApplicableError with the reason."""
         found = [
             route
             for era in check.eras
             for server in check.servers
-            if self.gateway.is_listed(route := Route(era, server))
+            if self.gateway.is_listed(route := ClientRoute(era, server))
         ]
         if not found:
             raise NotApplicableError(self.reason(check.eras, check.servers))
@@ -109,14 +109,16 @@ class Lab:
     def note_process(self, server: str, pid: int, state: str) -> None:
         """Put into the recording what has become of a process of a server."""
         data = json.dumps({"pid": pid, "state": state})
-        self.frames.append(Frame(at=time.time(), side=Side.SERVER, who=server, is_sent=True, data=data, label=PROCESS))
+        self.frames.append(
+            Frame(at=time.time(), side=ScriptedSide.SERVER, who=server, is_sent=True, data=data, label=PROCESS)
+        )
 
-    def addresses(self, check: Scenario) -> list[Route]:
+    def addresses(self, check: Scenario) -> list[ClientRoute]:
         """One route for each address and era, for what is the same whatever server it is about."""
         found = {(route.era, self.gateway.urls[route.server]): route for route in reversed(self.routes(check))}
         return [*reversed(found.values())]
 
-    def connected(self, check: Scenario, era: str) -> list[Route]:
+    def connected(self, check: Scenario, era: str) -> list[ClientRoute]:
         """The routes of one client to all servers of the check."""
         return [route for route in self.routes(check) if route.era == era]
 
@@ -135,14 +137,16 @@ class Lab:
         if not self.is_aggregate:
             raise NotApplicableError("It has one server behind each address.")
 
-    async def client(self, route: Route) -> ScriptedClient:
+    async def client(self, route: ClientRoute) -> ScriptedClient:
         """The client of the era that all checks share. A check that needs a session of its own uses `new_client`."""
         listing = self.gateway.listing(route)
         if listing is None:
             raise ClientError(f"no {route.era} client is connected")
         return listing.client
 
-    async def new_client(self, route: Route, *, capabilities: str = "{}", version: str | None = None) -> ScriptedClient:
+    async def new_client(
+        self, route: ClientRoute, *, capabilities: str = "{}", version: str | None = None
+    ) -> ScriptedClient:
         """A client of this check alone, open; it is closed after the check."""
         client = self.unopened(route, capabilities=capabilities, version=version)
         await client.open(self.record_on(route))
@@ -151,7 +155,7 @@ class Lab:
     @asynccontextmanager
     async def listeners(
         self, check: Scenario, *, capabilities: str = "{}"
-    ) -> AsyncIterator[dict[Route, ScriptedClient]]:
+    ) -> AsyncIterator[dict[ClientRoute, ScriptedClient]]:
         """For each route a client of this check alone, one for each address and era. Legacy clients listen on their session's stream."""
         found: dict[tuple[str, str], ScriptedClient] = {}
         async with AsyncExitStack() as stack:
@@ -189,7 +193,7 @@ class Lab:
         """How long a call may take: once one of this check has had no answer, not as long any more."""
         return _HURRIED_S if any(not frame.data and NO_ANSWER in frame.label for frame in self.frames) else _CALL_S
 
-    def unopened(self, route: Route, *, capabilities: str = "{}", version: str | None = None) -> ScriptedClient:
+    def unopened(self, route: ClientRoute, *, capabilities: str = "{}", version: str | None = None) -> ScriptedClient:
         gateway = self.gateway
         own = {} if version is None else {"version": version}
         client = ScriptedClient(
@@ -203,7 +207,7 @@ class Lab:
         self._own.append(client)
         return client
 
-    def exposed(self, route: Route, name: str, method: str = "tools/list") -> str:
+    def exposed(self, route: ClientRoute, name: str, method: str = "tools/list") -> str:
         """How the gateway calls an entry of this server; where it is not listed, how it would, by the other names."""
         shown = self.gateway.find(route, method, name)
         if shown is not None:
@@ -212,31 +216,31 @@ class Lab:
         own = named(name, route.server)
         return own if ready is None or method == "resources/list" else ready[: -len(named(READY, route.server))] + own
 
-    async def record_definition(self, route: Route, tool: Tool) -> None:
+    async def record_definition(self, route: ClientRoute, tool: ScriptedTool) -> None:
         """Put what the server lists and what the gateway listed into the recording; an empty text where it is missing."""
         listing = self.gateway.listing(route)
         shown = self.gateway.find(route, "tools/list", tool.name)
         listed = listing.entries["tools/list"][shown] if listing is not None and shown is not None else ""
         for side, who, data in (
-            (Side.SERVER, route.server, tool.definition(route.server)),
-            (Side.CLIENT, f"{route.era}-survey", listed),
+            (ScriptedSide.SERVER, route.server, tool.definition(route.server)),
+            (ScriptedSide.CLIENT, f"{route.era}-survey", listed),
         ):
             frame = Frame(
-                at=time.time(), side=side, who=who, is_sent=side is Side.SERVER, data=data, label="definition"
+                at=time.time(), side=side, who=who, is_sent=side is ScriptedSide.SERVER, data=data, label="definition"
             )
             self.record_on(route)(frame)
 
-    def record_missing(self, route: Route, label: str) -> None:
+    def record_missing(self, route: ClientRoute, label: str) -> None:
         """Put it into the recording that there is no such route."""
         reason = self.reason((route.era,), (route.server,))
         record, who = self.record_on(route), f"{route.era}-survey"
         for is_sent, said in ((True, label), (False, reason)):
             frame = Frame(
-                at=time.time(), side=Side.CLIENT, who=who, is_sent=is_sent, data="", label=said, exchange=label
+                at=time.time(), side=ScriptedSide.CLIENT, who=who, is_sent=is_sent, data="", label=said, exchange=label
             )
             record(frame)
 
-    def record_on(self, route: Route) -> Callable[[Frame], None]:
+    def record_on(self, route: ClientRoute) -> Callable[[Frame], None]:
         """What takes the messages of a client on this route."""
 
         def record(frame: Frame) -> None:

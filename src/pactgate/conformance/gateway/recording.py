@@ -18,12 +18,12 @@ FORMAT: Final = 1
 MAX_FILE_BYTES: Final = 512 * 1024 * 1024
 
 
-class Side(StrEnum):
+class ScriptedSide(StrEnum):
     CLIENT = "client"
     SERVER = "server"
 
 
-class Route(Struct, frozen=True):
+class ClientRoute(Struct, frozen=True):
     """One way through the gateway: the era of the client, and the server that it reaches."""
 
     era: str
@@ -37,7 +37,7 @@ class Frame(Struct, frozen=True):
     """One message at one of our ends. `label` says what it is about: the tool, prompt or URI, else the method."""
 
     at: float
-    side: Side
+    side: ScriptedSide
     who: str
     """The name of the scripted client, or the tag of the scripted server."""
     is_sent: bool
@@ -45,12 +45,12 @@ class Frame(Struct, frozen=True):
     label: str = ""
     exchange: str = ""
     """Equal for a request and everything that came in answer to it, on this side."""
-    route: Route | None = None
+    route: ClientRoute | None = None
     status: int = 0
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class Exchange(Struct, frozen=True):
+class ScriptedExchange(Struct, frozen=True):
     """One request of a scripted client, and what came back: the last message is the response."""
 
     index: int
@@ -59,7 +59,7 @@ class Exchange(Struct, frozen=True):
     received: tuple[Frame, ...]
 
     @property
-    def route(self) -> Route:
+    def route(self) -> ClientRoute:
         assert self.request.route is not None
         return self.request.route
 
@@ -76,24 +76,27 @@ class CheckRecording(Struct, frozen=True):
     not_applicable: str = ""
     error: str = ""
 
-    def exchanges(self, label: str | None = None) -> Iterator[Exchange]:
+    def exchanges(self, label: str | None = None) -> Iterator[ScriptedExchange]:
         """What the clients asked, in order; with a label, only what was asked about this."""
         answers: dict[tuple[str, str], list[tuple[int, Frame]]] = {}
         for index, frame in enumerate(self.frames):
-            if frame.side is Side.CLIENT and not frame.is_sent:
+            if frame.side is ScriptedSide.CLIENT and not frame.is_sent:
                 answers.setdefault((frame.who, frame.exchange), []).append((index, frame))
         for index, frame in enumerate(self.frames):
-            if frame.side is Side.CLIENT and frame.is_sent and label in (None, frame.label):
+            if frame.side is ScriptedSide.CLIENT and frame.is_sent and label in (None, frame.label):
                 found = answers.get((frame.who, frame.exchange), [])
                 last = found[-1][0] if found else index
-                yield Exchange(index=last, request=frame, received=tuple(answer for _, answer in found))
+                yield ScriptedExchange(index=last, request=frame, received=tuple(answer for _, answer in found))
 
     def at_server(self, server: str, label: str, *, is_sent: bool) -> list[tuple[int, Frame]]:
         """What a scripted server received or sent about one thing, with the positions."""
         return [
             (index, frame)
             for index, frame in enumerate(self.frames)
-            if frame.side is Side.SERVER and frame.who == server and frame.label == label and frame.is_sent is is_sent
+            if frame.side is ScriptedSide.SERVER
+            and frame.who == server
+            and frame.label == label
+            and frame.is_sent is is_sent
         ]
 
 
@@ -104,7 +107,7 @@ class RunRecording(Struct, frozen=True):
     gateway: str
     checks: tuple[CheckRecording, ...]
     format: int = FORMAT
-    routes: tuple[Route, ...] = field(default=())
+    routes: tuple[ClientRoute, ...] = field(default=())
 
 
 class UnreadableRecordingError(Exception):

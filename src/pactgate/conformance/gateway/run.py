@@ -16,7 +16,7 @@ from urllib.parse import urljoin
 from msgspec import Struct
 
 from pactgate.conformance.gateway.check import Check
-from pactgate.conformance.gateway.dialects import DIALECTS, Dialect
+from pactgate.conformance.gateway.dialects import DIALECTS, GatewayDialect
 from pactgate.conformance.gateway.fleet import SERVERS, Fleet
 from pactgate.conformance.gateway.gateway_process import GatewayProcess, StartError, free_port
 from pactgate.conformance.gateway.recording import RunRecording
@@ -80,7 +80,7 @@ async def run(plan: RunPlan, tell: Callable[[str], None], announce: Callable[[Pa
             await fleet.close()
 
 
-def _why_not(plan: RunPlan, dialect: Dialect, tag: str) -> str:
+def _why_not(plan: RunPlan, dialect: GatewayDialect, tag: str) -> str:
     """Why a server is not behind the gateway; empty where it is."""
     if dialect.carries is not None and tag not in dialect.carries:
         return dialect.why
@@ -88,7 +88,7 @@ def _why_not(plan: RunPlan, dialect: Dialect, tag: str) -> str:
 
 
 async def _start(
-    plan: RunPlan, dialect: Dialect, fleet: Fleet, process: GatewayProcess, announce: Callable[[Path, str], None]
+    plan: RunPlan, dialect: GatewayDialect, fleet: Fleet, process: GatewayProcess, announce: Callable[[Path, str], None]
 ) -> str:
     """Write the configuration, start the gateway where that is asked for; its address."""
     if dialect.name == "direct":

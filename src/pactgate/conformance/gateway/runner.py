@@ -14,7 +14,7 @@ from pactgate.conformance.gateway.check import PROFILE_VERSION, Check
 from pactgate.conformance.gateway.gateway_process import GatewayProcess
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording, RunRecording
-from pactgate.conformance.gateway.server_log import ServerLogs
+from pactgate.conformance.gateway.server_log import ScriptedLogs
 from pactgate.conformance.gateway.under_test import GatewayUnderTest
 
 RUN_S: Final = 170.0
@@ -24,7 +24,7 @@ _AT_ONCE: Final = 8
 
 async def play(
     gateway: GatewayUnderTest,
-    logs: ServerLogs,
+    logs: ScriptedLogs,
     checks: Sequence[type[Check]],
     why_not: Mapping[str, str],
     tell: Callable[[str], None],
@@ -52,7 +52,7 @@ async def play(
     return RunRecording(profile=PROFILE_VERSION, gateway=name or gateway.implementation(), checks=recordings)
 
 
-async def play_one(check: Check, lab: Lab, logs: ServerLogs, left_s: float) -> CheckRecording:
+async def play_one(check: Check, lab: Lab, logs: ScriptedLogs, left_s: float) -> CheckRecording:
     """One check, within its time."""
     begun, reason, error = time.time(), "", ""
     try:

@@ -13,7 +13,7 @@ from msgspec import Struct
 OK = '"content":[{"type":"text","text":"ok"}]'
 
 
-class Step(Struct, frozen=True, omit_defaults=True):
+class ScriptStep(Struct, frozen=True, omit_defaults=True):
     """One thing to do before the answer.
 
     `notify`: send `data`, a notification (`@TOKEN@` stands for the progress token; without one it is not sent), and wait for `seconds`.
@@ -30,7 +30,7 @@ class Step(Struct, frozen=True, omit_defaults=True):
     count: int = 1
 
 
-class Tool(Struct, frozen=True, omit_defaults=True):
+class ScriptedTool(Struct, frozen=True, omit_defaults=True):
     """A tool: `members` are those of its definition after the name, `result` and `meta` those of its result and of its `_meta`."""
 
     name: str
@@ -39,7 +39,7 @@ class Tool(Struct, frozen=True, omit_defaults=True):
     meta: str = ""
     error: str = ""
     """A JSON-RPC error object, in place of a result."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ScriptStep, ...] = ()
     is_hidden: bool = False
     servers: tuple[str, ...] = ()
     """The tags of the servers that offer it; empty: those of the check."""
@@ -48,17 +48,17 @@ class Tool(Struct, frozen=True, omit_defaults=True):
         return f'{{"name":"{named(self.name, tag)}",{self.members}}}'
 
 
-def structured(name: str, text: str) -> Tool:
+def structured(name: str, text: str) -> ScriptedTool:
     """A tool that declares structured content, and returns this text as it. Some gateways lose what is not declared or stands alone;
     GWP-034 asks for that, so that it is counted once."""
-    return Tool(
+    return ScriptedTool(
         name=name,
         members='"inputSchema":{"type":"object"},"outputSchema":{"type":"object"}',
         result=f'"content":[{{"type":"text","text":"see structuredContent"}}],"structuredContent":{text}',
     )
 
 
-class Prompt(Struct, frozen=True, omit_defaults=True):
+class ScriptedPrompt(Struct, frozen=True, omit_defaults=True):
     """A prompt, in the same way."""
 
     name: str
@@ -67,7 +67,7 @@ class Prompt(Struct, frozen=True, omit_defaults=True):
     servers: tuple[str, ...] = ()
 
 
-class Resource(Struct, frozen=True, omit_defaults=True):
+class ScriptedResource(Struct, frozen=True, omit_defaults=True):
     """A resource, in the same way."""
 
     uri: str
@@ -83,9 +83,9 @@ class ServerScript(Struct, frozen=True):
     era: str
     """`legacy`, `modern` or `both`."""
     record: str
-    tools: tuple[Tool, ...] = ()
-    prompts: tuple[Prompt, ...] = ()
-    resources: tuple[Resource, ...] = ()
+    tools: tuple[ScriptedTool, ...] = ()
+    prompts: tuple[ScriptedPrompt, ...] = ()
+    resources: tuple[ScriptedResource, ...] = ()
     page_size: int = 0
     lifetime_s: float = 600.0
 
@@ -97,9 +97,9 @@ class Scenario:
     """The servers that offer what the check brings, and that its routes lead to (`fleet.SERVERS`)."""
     eras: ClassVar[tuple[str, ...]] = ("legacy", "modern")
     """The eras of the clients of its routes."""
-    tools: ClassVar[tuple[Tool, ...]] = ()
-    prompts: ClassVar[tuple[Prompt, ...]] = ()
-    resources: ClassVar[tuple[Resource, ...]] = ()
+    tools: ClassVar[tuple[ScriptedTool, ...]] = ()
+    prompts: ClassVar[tuple[ScriptedPrompt, ...]] = ()
+    resources: ClassVar[tuple[ScriptedResource, ...]] = ()
 
 
 def named(name: str, tag: str) -> str:

@@ -21,15 +21,15 @@ from typing import Any, Final
 
 from msgspec import convert
 
-from pactgate.conformance.gateway.script import ServerScript, Step, named
+from pactgate.conformance.gateway.script import ScriptStep, ServerScript, named
 from pactgate.conformance.gateway.server_dialogue import (
     LEVELS,
     NOT_ASKED,
     PREFIX,
     STATE,
-    Call,
     Dialogue,
     Question,
+    ScriptedCall,
     Send,
     questions_of,
     rounds_done,
@@ -85,7 +85,7 @@ class ScriptedServer:
             if question is not None:
                 question.answered.set()
             return None
-        call = Call(
+        call = ScriptedCall(
             message,
             _is_modern(message),
             lambda text: self._sent(send, text, label, exchange),
@@ -128,7 +128,7 @@ class ScriptedServer:
         except (OSError, ValueError):  # whoever asked has gone
             self.log.add(is_sent=False, data="", label="gone", exchange=exchange)
 
-    def _answer(self, call: Call) -> tuple[str, int] | None:
+    def _answer(self, call: ScriptedCall) -> tuple[str, int] | None:
         era = self.script.era
         if call.is_modern and era == "legacy":
             return _error(call, '{"code":-32601,"message":"no such method"}'), 200
@@ -144,7 +144,7 @@ class ScriptedServer:
         found = answer(call)
         return None if found is None else (found, call.status)
 
-    def _on_initialize(self, call: Call) -> str:
+    def _on_initialize(self, call: ScriptedCall) -> str:
         asked = call.params.get("protocolVersion")
         version = asked if asked in LEGACY else LEGACY[-1]
         self._dialogue.open(call)
@@ -152,43 +152,43 @@ class ScriptedServer:
             call, f'"protocolVersion":"{version}","capabilities":{self._capabilities()},"serverInfo":{self._info}'
         )
 
-    def _on_ping(self, call: Call) -> str:
+    def _on_ping(self, call: ScriptedCall) -> str:
         return _plain(call, "")
 
-    def _on_logging_setLevel(self, call: Call) -> str:  # noqa: N802 - the method of the specification
+    def _on_logging_setLevel(self, call: ScriptedCall) -> str:  # noqa: N802 - the method of the specification
         return _plain(call, "") if self._dialogue.set_level(call) else _no_level(call)
 
-    def _on_server_discover(self, call: Call) -> str:
+    def _on_server_discover(self, call: ScriptedCall) -> str:
         return self._result(
             call, f'"supportedVersions":["{MODERN}"],"capabilities":{self._capabilities()},{_HINTS}', meta=""
         )
 
-    def _on_tools_list(self, call: Call) -> str:
+    def _on_tools_list(self, call: ScriptedCall) -> str:
         tag = self.script.tag
         return self._page(
             call, "tools", [t.definition(tag) for t in self.script.tools if self._shown or not t.is_hidden]
         )
 
-    def _on_prompts_list(self, call: Call) -> str:
+    def _on_prompts_list(self, call: ScriptedCall) -> str:
         return self._page(call, "prompts", [f'{{"name":"{n}",{p.members}}}' for n, p in self._prompts.items()])
 
-    def _on_resources_list(self, call: Call) -> str:
+    def _on_resources_list(self, call: ScriptedCall) -> str:
         return self._page(call, "resources", [f'{{"uri":"{u}",{r.members}}}' for u, r in self._resources.items()])
 
-    def _on_resources_templates_list(self, call: Call) -> str:
+    def _on_resources_templates_list(self, call: ScriptedCall) -> str:
         return self._page(call, "resourceTemplates", [])
 
-    def _on_prompts_get(self, call: Call) -> str:
+    def _on_prompts_get(self, call: ScriptedCall) -> str:
         prompt = self._prompts.get(call.params.get("name", ""))
         return _unknown(call) if prompt is None else self._result(call, prompt.result)
 
-    def _on_resources_read(self, call: Call) -> str:
+    def _on_resources_read(self, call: ScriptedCall) -> str:
         resource = self._resources.get(call.params.get("uri", ""))
         if resource is None:
             return _unknown(call)
         return self._result(call, resource.result + (f",{_HINTS}" if call.is_modern else ""))
 
-    def _on_subscriptions_listen(self, call: Call) -> str | None:
+    def _on_subscriptions_listen(self, call: ScriptedCall) -> str | None:
         """The stream stays open; the transport ends it with the connection."""
         if len(self.listeners) < _MAX_LISTENERS:
             meta = f'"_meta":{{"{PREFIX}subscriptionId":{call.id}}}'
@@ -201,7 +201,7 @@ class ScriptedServer:
             self.listeners[call.id] = send
         return None
 
-    def _on_tools_call(self, call: Call) -> str | None:
+    def _on_tools_call(self, call: ScriptedCall) -> str | None:
         tool = self._tools.get(call.params.get("name", ""))
         if tool is None:
             return _unknown(call)
@@ -214,7 +214,7 @@ class ScriptedServer:
             return _error(call, tool.error)
         return self._result(call, tool.result, tool.meta)
 
-    def _do(self, step: Step, call: Call) -> str | None:
+    def _do(self, step: ScriptStep, call: ScriptedCall) -> str | None:
         """One step. A text ends the call: it is the response, or none if it is empty."""
         if step.do == "wait":
             threading.Event().wait(step.seconds)
@@ -235,7 +235,7 @@ class ScriptedServer:
             return self._converse(step, call)
         return None
 
-    def _converse(self, step: Step, call: Call) -> str | None:
+    def _converse(self, step: ScriptStep, call: ScriptedCall) -> str | None:
         """The steps in which the client takes part."""
         if step.do == "notify":
             if "@TOKEN@" not in step.data or "progressToken" in call.meta:
@@ -257,7 +257,7 @@ class ScriptedServer:
         else:
             self.stays = True
 
-    def _until_cancelled(self, limit_s: float, call: Call) -> str | None:
+    def _until_cancelled(self, limit_s: float, call: ScriptedCall) -> str | None:
         """Wait until the client gives the call up. A modern client closes its stream; the record has that as a message without data."""
         ends = time.monotonic() + limit_s
         while time.monotonic() < ends:
@@ -268,7 +268,7 @@ class ScriptedServer:
                 return ""
         return None
 
-    def _ask(self, data: str, call: Call) -> str | None:
+    def _ask(self, data: str, call: ScriptedCall) -> str | None:
         """Ask the client: in a modern session by an input-required result, in a legacy one by requests."""
         questions = questions_of(data)
         if missing := self._dialogue.missing(call, questions):
@@ -300,7 +300,7 @@ class ScriptedServer:
         offered += ['"resources":{}'] if self._resources else []
         return f"{{{','.join(offered)}}}"
 
-    def _page(self, call: Call, member: str, entries: list[str]) -> str:
+    def _page(self, call: ScriptedCall, member: str, entries: list[str]) -> str:
         size = self.script.page_size or len(entries) or 1
         cursor = call.params.get("cursor", "page-0")
         number = cursor.removeprefix("page-")
@@ -311,7 +311,7 @@ class ScriptedServer:
         hints = f",{_HINTS}" if call.is_modern else ""
         return self._result(call, f'"{member}":[{",".join(entries[start : start + size])}]{following}{hints}')
 
-    def _result(self, call: Call, members: str, meta: str = "", kind: str = "complete") -> str:
+    def _result(self, call: ScriptedCall, members: str, meta: str = "", kind: str = "complete") -> str:
         if call.is_modern:
             own = f'"{PREFIX}serverInfo":{self._info}'
             return _plain(call, f'{members},"resultType":"{kind}","_meta":{{{own}{"," if meta else ""}{meta}}}')
@@ -327,19 +327,19 @@ def _is_modern(message: dict[str, Any]) -> bool:
     return isinstance(meta, dict) and _PV in meta
 
 
-def _plain(call: Call, members: str) -> str:
+def _plain(call: ScriptedCall, members: str) -> str:
     return f'{{"jsonrpc":"2.0","id":{call.id},"result":{{{members}}}}}'
 
 
-def _error(call: Call, error: str) -> str:
+def _error(call: ScriptedCall, error: str) -> str:
     return f'{{"jsonrpc":"2.0","id":{call.id},"error":{error}}}'
 
 
-def _unknown(call: Call) -> str:
+def _unknown(call: ScriptedCall) -> str:
     return _error(call, '{"code":-32602,"message":"there is none of this name"}')
 
 
-def _no_level(call: Call) -> str:
+def _no_level(call: ScriptedCall) -> str:
     return _error(call, '{"code":-32602,"message":"there is no such log level"}')
 
 

@@ -26,7 +26,7 @@ Send = Callable[[str], None]
 """Puts one message on the stream of the request."""
 
 
-class Call(Struct):
+class ScriptedCall(Struct):
     """One request that is being answered. `is_gone` says whether the connection that it came on is closed."""
 
     message: dict[str, Any]
@@ -72,17 +72,17 @@ class Dialogue:
 
     def __init__(self) -> None:
         self.questions: dict[str, Question] = {}
-        self._running: dict[tuple[str, str], Call] = {}
+        self._running: dict[tuple[str, str], ScriptedCall] = {}
         self._levels: dict[str, str] = {}
         self._capabilities: dict[str, dict[str, Any]] = {}
 
-    def begin(self, call: Call) -> None:
+    def begin(self, call: ScriptedCall) -> None:
         self._running[call.session, call.id] = call
 
-    def end(self, call: Call) -> None:
+    def end(self, call: ScriptedCall) -> None:
         self._running.pop((call.session, call.id), None)
 
-    def cancel(self, notice: Call) -> str:
+    def cancel(self, notice: ScriptedCall) -> str:
         """Act on `notifications/cancelled`. What the cancelled call is about, or nothing if none runs."""
         call = self._running.get((notice.session, json.dumps(notice.params.get("requestId"))))
         if call is None:
@@ -90,12 +90,12 @@ class Dialogue:
         call.cancelled.set()
         return call.label
 
-    def open(self, call: Call) -> None:
+    def open(self, call: ScriptedCall) -> None:
         capabilities = call.params.get("capabilities")
         if len(self._capabilities) < _MAX_SESSIONS and isinstance(capabilities, dict):
             self._capabilities[call.session] = capabilities
 
-    def set_level(self, call: Call) -> bool:
+    def set_level(self, call: ScriptedCall) -> bool:
         """Whether there is such a level."""
         level = call.params.get("level")
         if level not in LEVELS or len(self._levels) >= _MAX_SESSIONS:
@@ -103,12 +103,12 @@ class Dialogue:
         self._levels[call.session] = level
         return True
 
-    def takes(self, call: Call, level: str) -> bool:
+    def takes(self, call: ScriptedCall, level: str) -> bool:
         """Whether the client wants log messages of this level: a modern one that asks for none gets none."""
         wanted = call.meta.get(f"{PREFIX}logLevel") if call.is_modern else self._levels.get(call.session, LEVELS[0])
         return wanted in LEVELS and LEVELS.index(wanted) <= LEVELS.index(level)
 
-    def missing(self, call: Call, questions: Mapping[str, Raw]) -> dict[str, Any]:
+    def missing(self, call: ScriptedCall, questions: Mapping[str, Raw]) -> dict[str, Any]:
         """The capabilities that the questions need and the client has not declared."""
         own = call.meta.get(f"{PREFIX}clientCapabilities") if call.is_modern else self._capabilities.get(call.session)
         declared = own if isinstance(own, dict) else {}
@@ -127,7 +127,7 @@ def questions_of(data: str) -> dict[str, Raw]:
     return msgspec.json.decode(data.encode(), type=dict[str, Raw])
 
 
-def rounds_done(call: Call) -> int:
+def rounds_done(call: ScriptedCall) -> int:
     """How many rounds of questions a modern client has been through, by the state that it brings back."""
     state = call.params.get("requestState")
     number = state.removeprefix(STATE) if isinstance(state, str) else ""

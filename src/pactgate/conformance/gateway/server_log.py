@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from pactgate.conformance.gateway.recording import Frame, Side
+from pactgate.conformance.gateway.recording import Frame, ScriptedSide
 
 _MAX_BYTES: Final = 128 * 1024 * 1024
 _MAX_EQUAL: Final = 10
@@ -52,7 +52,7 @@ class ServerLog:
         self._file.close()
 
 
-class ServerLogs:
+class ScriptedLogs:
     """Reads the records of all servers in a folder; each call continues where the last one ended."""
 
     def __init__(self, folder: Path) -> None:
@@ -84,7 +84,7 @@ def _frame(line: bytes) -> Frame:
     at, tag, is_sent, data, label, exchange, status, headers = json.loads(line)
     return Frame(
         at=at,
-        side=Side.SERVER,
+        side=ScriptedSide.SERVER,
         who=tag,
         is_sent=is_sent,
         data=data,

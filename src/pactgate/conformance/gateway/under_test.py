@@ -17,7 +17,7 @@ from msgspec import Raw, Struct, field
 
 from pactgate.conformance.gateway.client import ClientError, ScriptedClient
 from pactgate.conformance.gateway.fleet import READY, SERVERS
-from pactgate.conformance.gateway.recording import Frame, Route
+from pactgate.conformance.gateway.recording import ClientRoute, Frame
 from pactgate.conformance.gateway.script import named
 from pactgate.upstreams.http.client import HttpClient
 
@@ -74,7 +74,7 @@ class GatewayUnderTest:
         begun, first = time.monotonic(), 0.0
         while True:
             await self.survey()
-            missing = [tag for tag in self.urls if not any(self.is_listed(Route(era, tag)) for era in self.eras)]
+            missing = [tag for tag in self.urls if not any(self.is_listed(ClientRoute(era, tag)) for era in self.eras)]
             now, was_listed = time.monotonic(), first > 0
             first = first or (now if len(missing) < len(self.urls) else 0.0)
             # The clients of one era may have been refused because the gateway did not listen yet.
@@ -110,13 +110,13 @@ class GatewayUnderTest:
         """Another client, not yet open."""
         return ScriptedClient(self.http, url, era, identity=self.identity)
 
-    def listing(self, route: Route) -> Listing | None:
+    def listing(self, route: ClientRoute) -> Listing | None:
         return self.listings.get((route.era, self.urls.get(route.server, "")))
 
-    def is_listed(self, route: Route) -> bool:
+    def is_listed(self, route: ClientRoute) -> bool:
         return self.find(route, "tools/list", READY) is not None
 
-    def find(self, route: Route, method: str, name: str) -> str | None:
+    def find(self, route: ClientRoute, method: str, name: str) -> str | None:
         """The name or URI under which the gateway lists an entry of a server."""
         listing = self.listing(route)
         if listing is None:

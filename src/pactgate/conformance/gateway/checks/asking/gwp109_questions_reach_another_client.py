@@ -18,7 +18,7 @@ from pactgate.conformance.gateway.checks.asking.questions import (
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.exact_json import MISSING, at
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Route, Side
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute, ScriptedSide
 from pactgate.conformance.rule import Evidence
 
 _FORM = '{{"method":"elicitation/create","params":{{"message":"for {who}","requestedSchema":{{"type":"object","properties":{{}}}}}}}}'
@@ -54,7 +54,7 @@ class QuestionsReachAnotherClient(Check):
         ):
             await lab.in_turn(self._both(lab, route, (one[route], other[route])) for route in one)
 
-    async def _both(self, lab: Lab, route: Route, clients: tuple[ScriptedClient, ...]) -> None:
+    async def _both(self, lab: Lab, route: ClientRoute, clients: tuple[ScriptedClient, ...]) -> None:
         for tool, client in zip(self.tools, clients, strict=True):
             client.answers = {ELICIT: f'"result":{{"action":"accept","content":{{"who":"{tool.name[6]}"}}}}'}
         asked = [ask(lab, route, client, tool.name) for tool, client in zip(self.tools, clients, strict=True)]
@@ -62,7 +62,7 @@ class QuestionsReachAnotherClient(Check):
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         callers = {who: label[6] for _, who, label, _ in calls(recording)}
-        for asked in questions(recording, Side.CLIENT):
+        for asked in questions(recording, ScriptedSide.CLIENT):
             own, message = callers[asked.frame.who], at(asked.value, "/message")
             if message != f"for {own}":
                 yield self.evidence(
@@ -70,7 +70,7 @@ class QuestionsReachAnotherClient(Check):
                     "/params/message",
                     f"{asked.frame.route}: the client that called {own} got {message!r:.60}",
                 )
-        for label in {frame.label for frame in recording.frames if frame.side is Side.SERVER}:
+        for label in {frame.label for frame in recording.frames if frame.side is ScriptedSide.SERVER}:
             for server in self.servers:
                 for answer in answers_at(recording, server, label):
                     result = at(answer.value, "/result")

@@ -15,7 +15,7 @@ from pactgate.conformance.gateway.checks.asking.questions import (
     questions,
 )
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Side
+from pactgate.conformance.gateway.recording import CheckRecording, ScriptedSide
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -47,7 +47,7 @@ class ClientWithoutCapabilityAsked(Check):
         await play_asking(self, lab, ANSWERS, capabilities="{}")
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        for asked in questions(recording, Side.CLIENT):
+        for asked in questions(recording, ScriptedSide.CLIENT):
             yield self.evidence(asked.index, "", f"{asked.frame.route}: the client was asked {asked.method}")
         for exchange in recording.exchanges():
             if '"tools/call"' in exchange.request.data and not plain_value(exchange.response):

@@ -9,8 +9,8 @@ from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.checks.asking.questions import ANSWERS, CAPABILITIES, FORM, ask, asking
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Route
-from pactgate.conformance.gateway.script import Tool, named
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute
+from pactgate.conformance.gateway.script import ScriptedTool, named
 from pactgate.conformance.rule import Evidence
 
 _ASKED_S = 5.0
@@ -38,7 +38,7 @@ class OpenQuestionBlocksOthers(Check):
     spec = "client/elicitation"
     family = Family.ASKING
     runs_alone = True
-    tools = (asking("gwp115_@", FORM), Tool(name="gwp115other_@"))
+    tools = (asking("gwp115_@", FORM), ScriptedTool(name="gwp115other_@"))
 
     async def play(self, lab: Lab) -> None:
         async with lab.listeners(self, capabilities=CAPABILITIES) as clients, lab.listeners(self) as others:
@@ -46,7 +46,7 @@ class OpenQuestionBlocksOthers(Check):
                 client.answers = ANSWERS
                 await self._one(lab, route, client, others[route])
 
-    async def _one(self, lab: Lab, route: Route, client: ScriptedClient, other: ScriptedClient) -> None:
+    async def _one(self, lab: Lab, route: ClientRoute, client: ScriptedClient, other: ScriptedClient) -> None:
         client.may_answer.clear()
         client.was_asked.clear()
         calling = lab.start(ask(lab, route, client, self.tools[0].name))

@@ -11,8 +11,8 @@ from pactgate.conformance.gateway.check import Check, plain_value, value_of
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.exact_json import MISSING, Members, at, differences, parse
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
-from pactgate.conformance.gateway.recording import CheckRecording, Frame, Route, Side
-from pactgate.conformance.gateway.script import Step, Tool, named
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute, Frame, ScriptedSide
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep, named
 from pactgate.conformance.gateway.server_dialogue import NOT_ASKED
 from pactgate.conformance.rule import Evidence
 
@@ -51,13 +51,13 @@ class Asked(Struct, frozen=True):
     """The id of the request, or the key in the input-required result."""
 
 
-def asking(name: str, *rounds: Mapping[str, str] | str) -> Tool:
+def asking(name: str, *rounds: Mapping[str, str] | str) -> ScriptedTool:
     """A tool that asks, in one or several rounds: a question, or several at once by their keys."""
     steps = []
     for number, asked in enumerate(rounds, 1):
         by_key = {f"q{number}": asked} if isinstance(asked, str) else asked
-        steps.append(Step("ask", data="{" + ",".join(f'"{key}":{text}' for key, text in by_key.items()) + "}"))
-    return Tool(name=name, steps=tuple(steps))
+        steps.append(ScriptStep("ask", data="{" + ",".join(f'"{key}":{text}' for key, text in by_key.items()) + "}"))
+    return ScriptedTool(name=name, steps=tuple(steps))
 
 
 async def play_asking(check: Check, lab: Lab, answers: Mapping[str, str], *, capabilities: str = CAPABILITIES) -> None:
@@ -72,20 +72,20 @@ async def play_asking(check: Check, lab: Lab, answers: Mapping[str, str], *, cap
 async def play_answering(check: Check, lab: Lab, answers: Mapping[str, str]) -> None:
     """The same. Raises NotApplicableError where no client was asked at all: that is the finding of other checks."""
     await play_asking(check, lab, answers)
-    came = [frame.data for frame in lab.frames if frame.side is Side.CLIENT and not frame.is_sent]
+    came = [frame.data for frame in lab.frames if frame.side is ScriptedSide.CLIENT and not frame.is_sent]
     if not any(kind in data for data in came for kind in _KINDS):
         raise NotApplicableError("No question arrives at all (GWP-100 to GWP-103).")
 
 
-async def ask(lab: Lab, route: Route, client: ScriptedClient, name: str) -> None:
+async def ask(lab: Lab, route: ClientRoute, client: ScriptedClient, name: str) -> None:
     label = named(name, route.server)
     await client.call_and_answer(lab.record_on(route), lab.exposed(route, name), label=label, timeout_s=lab.call_s)
 
 
-def questions(recording: CheckRecording, side: Side) -> Iterator[Asked]:
+def questions(recording: CheckRecording, side: ScriptedSide) -> Iterator[Asked]:
     """What servers asked, or what clients were asked, in the words of either era."""
     for index, frame in enumerate(recording.frames):
-        if frame.side is side and frame.is_sent is (side is Side.SERVER):
+        if frame.side is side and frame.is_sent is (side is ScriptedSide.SERVER):
             message = value_of(frame)
             if isinstance(message, Members) and message.get("method") in _KINDS and "id" in message:
                 yield Asked(index, frame, message["method"], message.get("params", Members()), str(message["id"]))
@@ -97,7 +97,9 @@ def questions(recording: CheckRecording, side: Side) -> Iterator[Asked]:
 def answers_at(recording: CheckRecording, server: str, label: str) -> Iterator[Asked]:
     """What reached a server as answers to its questions about this."""
     asked = {
-        (a.key): a.method for a in questions(recording, Side.SERVER) if a.frame.who == server and a.frame.label == label
+        (a.key): a.method
+        for a in questions(recording, ScriptedSide.SERVER)
+        if a.frame.who == server and a.frame.label == label
     }
     for index, frame in recording.at_server(server, label, is_sent=False):
         message = value_of(frame)
@@ -111,8 +113,8 @@ def answers_at(recording: CheckRecording, server: str, label: str) -> Iterator[A
 
 def judge_questions(check: Check, recording: CheckRecording) -> Iterator[Evidence]:
     """On every route the client got what the server asked, each member as it was."""
-    written = {(a.frame.who, a.frame.label, a.method): a for a in questions(recording, Side.SERVER)}
-    came = list(questions(recording, Side.CLIENT))
+    written = {(a.frame.who, a.frame.label, a.method): a for a in questions(recording, ScriptedSide.SERVER)}
+    came = list(questions(recording, ScriptedSide.CLIENT))
     for route, who, label, index in calls(recording):
         sent = [asked for key, asked in written.items() if key[:2] == (route.server, label)]
         if not sent:
@@ -162,7 +164,7 @@ def judge_answers(
                     yield check.evidence(answer.index, f"/{member}{where}", f"the answer to {server}: {how}")
 
 
-def calls(recording: CheckRecording) -> Iterator[tuple[Route, str, str, int]]:
+def calls(recording: CheckRecording) -> Iterator[tuple[ClientRoute, str, str, int]]:
     """The route, client and label of every call that can be judged, once: further rounds and replies belong to it.
 
     A gateway that shares a legacy server over stdio among its clients rightly declares no capabilities to it, and is not judged there.
@@ -173,7 +175,12 @@ def calls(recording: CheckRecording) -> Iterator[tuple[Route, str, str, int]]:
         if frame.route is not None and frame.route.server == "ls" and NOT_ASKED in frame.data
     }
     for index, frame in enumerate(recording.frames):
-        if frame.side is Side.CLIENT and frame.is_sent and frame.route is not None and '"tools/call"' in frame.data:
+        if (
+            frame.side is ScriptedSide.CLIENT
+            and frame.is_sent
+            and frame.route is not None
+            and '"tools/call"' in frame.data
+        ):
             call = (frame.route, frame.who, frame.label)
             if call not in seen:
                 seen.add(call)
@@ -189,7 +196,9 @@ def _has_result(recording: CheckRecording, who: str, label: str) -> bool:
 def _last(recording: CheckRecording, who: str, label: str) -> Frame | None:
     """The last response about a call."""
     frames = [
-        f for f in recording.frames if f.side is Side.CLIENT and f.who == who and f.label == label and not f.is_sent
+        f
+        for f in recording.frames
+        if f.side is ScriptedSide.CLIENT and f.who == who and f.label == label and not f.is_sent
     ]
     return next((frame for frame in reversed(frames) if at(value_of(frame), "/id") is not MISSING), None)
 

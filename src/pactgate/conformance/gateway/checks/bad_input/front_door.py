@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Exchange
+from pactgate.conformance.gateway.recording import CheckRecording, ScriptedExchange
 from pactgate.conformance.rule import Evidence
 
 META: Final = (
@@ -60,7 +60,7 @@ class FrontDoorCheck(Check):
                     exchange.index, "", f"{exchange.route.era} client: the request after it has no result"
                 )
 
-    def why_wrong(self, exchange: Exchange) -> str:
+    def why_wrong(self, exchange: ScriptedExchange) -> str:
         """What is wrong with the answer to a bad request, or nothing."""
         if is_refused(exchange):
             return ""
@@ -68,7 +68,7 @@ class FrontDoorCheck(Check):
         return f"{'it fails' if is_fault else 'it is not refused'}: {answer_to(exchange)}"
 
 
-def is_refused(exchange: Exchange) -> bool:
+def is_refused(exchange: ScriptedExchange) -> bool:
     """Whether the answer is an error of JSON-RPC, or a status that blames the client."""
     response = exchange.response
     if response is None or response.status >= 500:
@@ -76,7 +76,7 @@ def is_refused(exchange: Exchange) -> bool:
     return "error" in plain_value(response) or 400 <= response.status < 500
 
 
-def answer_to(exchange: Exchange) -> str:
+def answer_to(exchange: ScriptedExchange) -> str:
     response = exchange.response
     if response is None or not response.status:
         return "nothing came back" if response is None else response.label

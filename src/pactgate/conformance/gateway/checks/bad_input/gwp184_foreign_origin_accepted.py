@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.checks.bad_input.front_door import (
     FrontDoorCheck,
     answer_to,
 )
-from pactgate.conformance.gateway.recording import Exchange
+from pactgate.conformance.gateway.recording import ScriptedExchange
 from pactgate.conformance.rule import RequirementLevel
 
 
@@ -40,7 +40,7 @@ class ForeignOriginAccepted(FrontDoorCheck):
         ),
     )
 
-    def why_wrong(self, exchange: Exchange) -> str:
+    def why_wrong(self, exchange: ScriptedExchange) -> str:
         response = exchange.response
         is_refused = response is not None and 400 <= response.status < 500
         return "" if is_refused else f"it is not refused: {answer_to(exchange)}"

@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.checks.bad_input.front_door import (
     FrontDoorCheck,
     answer_to,
 )
-from pactgate.conformance.gateway.recording import Exchange
+from pactgate.conformance.gateway.recording import ScriptedExchange
 
 _LEVELS = 3000
 DEEP = f'{{"name":"gwp187","arguments":{{"a":{"[" * _LEVELS}{"]" * _LEVELS}}}}}'
@@ -44,7 +44,7 @@ class DeepNestingCrashes(FrontDoorCheck):
         ),
     )
 
-    def why_wrong(self, exchange: Exchange) -> str:
+    def why_wrong(self, exchange: ScriptedExchange) -> str:
         response = exchange.response
         is_answered = response is not None and 0 < response.status < 500 and (response.data or response.status >= 400)
         return "" if is_answered else answer_to(exchange)

@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.eras.pairing import judge_pairing, play_pairing
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence
 
 
@@ -36,7 +36,7 @@ class LegacyClientMissesLegacyServer(Check):
         "ls",
     )
     eras = ("legacy",)
-    tools = (Tool(name="gwp040_@"),)
+    tools = (ScriptedTool(name="gwp040_@"),)
 
     async def play(self, lab: Lab) -> None:
         await play_pairing(self, lab)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Side
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.recording import CheckRecording, ScriptedSide
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence
 
 
@@ -33,7 +33,7 @@ class EnvelopeLeaksToLegacyServer(Check):
     eras = ("modern",)
     servers = ("lh", "ls")
     needs_gateway = True
-    tools = (Tool(name="gwp051_@"),)
+    tools = (ScriptedTool(name="gwp051_@"),)
 
     async def play(self, lab: Lab) -> None:
         lab.require_gateway()
@@ -43,11 +43,11 @@ class EnvelopeLeaksToLegacyServer(Check):
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for index, frame in enumerate(recording.frames):
-            if frame.side is Side.SERVER and not frame.is_sent:
+            if frame.side is ScriptedSide.SERVER and not frame.is_sent:
                 params = plain_value(frame).get("params")
                 meta = params.get("_meta") if isinstance(params, dict) else None
                 for key in meta if isinstance(meta, dict) else ():
                     if key.startswith("io.modelcontextprotocol/protocolVersion"):
                         yield self.evidence(index, "/params/_meta", f"{frame.who} got {key}")
-        if not any(frame.side is Side.SERVER for frame in recording.frames):
+        if not any(frame.side is ScriptedSide.SERVER for frame in recording.frames):
             yield self.evidence(0, "", "no server got the call")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Route
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute
 from pactgate.conformance.rule import Evidence
 
 
@@ -35,7 +35,7 @@ class DiscoverHangs(Check):
 
     async def play(self, lab: Lab) -> None:
         for route in lab.addresses(self):
-            client = lab.unopened(Route("modern", route.server))
+            client = lab.unopened(ClientRoute("modern", route.server))
             await client.request(lab.record_on(route), "server/discover", timeout_s=5)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:

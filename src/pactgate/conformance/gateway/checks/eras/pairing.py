@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
-from pactgate.conformance.gateway.recording import CheckRecording, Route
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute
 from pactgate.conformance.gateway.script import named
 from pactgate.conformance.rule import Evidence
 
@@ -19,7 +19,7 @@ async def play_pairing(check: Check, lab: Lab) -> None:
     if not servers or check.eras[0] not in lab.gateway.eras:
         raise NotApplicableError(lab.reason(check.eras, check.servers))
     for server in servers:
-        route = Route(check.eras[0], server)
+        route = ClientRoute(check.eras[0], server)
         label = named(check.tools[0].name, server)
         if lab.gateway.find(route, "tools/list", check.tools[0].name) is None:
             lab.record_missing(route, label)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool, named
+from pactgate.conformance.gateway.script import ScriptedTool, named
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -31,7 +31,7 @@ class ErrorsBecomeSuccess(Check):
     spec = "server/tools#error-handling"
     family = Family.ERRORS
     level = RequirementLevel.MUST
-    tools = (Tool(name="gwp140_@", error='{"code":-32603,"message":"gwp140 went wrong"}'),)
+    tools = (ScriptedTool(name="gwp140_@", error='{"code":-32603,"message":"gwp140 went wrong"}'),)
 
     async def play(self, lab: Lab) -> None:
         for route in lab.routes(self):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool, named
+from pactgate.conformance.gateway.script import ScriptedTool, named
 from pactgate.conformance.rule import Evidence
 
 
@@ -30,7 +30,7 @@ class WordsOfErrorsVanish(Check):
     code = "GWP-141"
     spec = "basic/index#responses"
     family = Family.ERRORS
-    tools = (Tool(name="gwp141_@", error='{"code":-32602,"message":"gwp141: the invoice is locked"}'),)
+    tools = (ScriptedTool(name="gwp141_@", error='{"code":-32602,"message":"gwp141: the invoice is locked"}'),)
 
     async def play(self, lab: Lab) -> None:
         for route in lab.routes(self):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Prompt
+from pactgate.conformance.gateway.script import ScriptedPrompt
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -31,7 +31,7 @@ class UnknownPromptSucceeds(Check):
     spec = "server/prompts#error-handling"
     family = Family.ERRORS
     level = RequirementLevel.SHOULD
-    prompts = (Prompt(name="gwp143_@"),)
+    prompts = (ScriptedPrompt(name="gwp143_@"),)
 
     async def play(self, lab: Lab) -> None:
         for route in lab.addresses(self):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Resource
+from pactgate.conformance.gateway.script import ScriptedResource
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -31,7 +31,7 @@ class UnknownResourceSucceeds(Check):
     spec = "server/resources#error-handling"
     family = Family.ERRORS
     level = RequirementLevel.SHOULD
-    resources = (Resource(uri="gwp://gwp144/@"),)
+    resources = (ScriptedResource(uri="gwp://gwp144/@"),)
 
     async def play(self, lab: Lab) -> None:
         for route in lab.addresses(self):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.checks.faults.neighbours import FaultCheck
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 
 
 class HangingCallBlocksItsServer(FaultCheck):
@@ -25,5 +25,5 @@ class HangingCallBlocksItsServer(FaultCheck):
 
     code = "GWP-160"
     spec = "server/tools#calling-tools"
-    tools = (Tool(name="gwp160_@", steps=(Step("hang"),)), Tool(name="gwp160ok_@"))
+    tools = (ScriptedTool(name="gwp160_@", steps=(ScriptStep("hang"),)), ScriptedTool(name="gwp160ok_@"))
     beside = "ls"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.checks.faults.neighbours import FaultCheck
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 
 
 class HangingCallBlocksOthers(FaultCheck):
@@ -25,4 +25,4 @@ class HangingCallBlocksOthers(FaultCheck):
 
     code = "GWP-161"
     spec = "server/tools#calling-tools"
-    tools = (Tool(name="gwp161_@", steps=(Step("hang"),)), Tool(name="gwp161ok_@"))
+    tools = (ScriptedTool(name="gwp161_@", steps=(ScriptStep("hang"),)), ScriptedTool(name="gwp161ok_@"))

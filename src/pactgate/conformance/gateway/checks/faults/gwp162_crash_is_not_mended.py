@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.checks.faults.neighbours import FaultCheck
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 
 
 class CrashIsNotMended(FaultCheck):
@@ -25,5 +25,5 @@ class CrashIsNotMended(FaultCheck):
 
     code = "GWP-162"
     spec = "server/tools#calling-tools"
-    tools = (Tool(name="gwp162_@", steps=(Step("crash"),)), Tool(name="gwp162ok_@"))
+    tools = (ScriptedTool(name="gwp162_@", steps=(ScriptStep("crash"),)), ScriptedTool(name="gwp162ok_@"))
     comes_back = True

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pactgate.conformance.gateway.checks.faults.neighbours import FaultCheck, fails_soon
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence
 
 
@@ -28,7 +28,7 @@ class CrashLeavesItsCallWaiting(FaultCheck):
 
     code = "GWP-163"
     spec = "server/tools#error-handling"
-    tools = (Tool(name="gwp163_@", steps=(Step("crash"),)), Tool(name="gwp163ok_@"))
+    tools = (ScriptedTool(name="gwp163_@", steps=(ScriptStep("crash"),)), ScriptedTool(name="gwp163ok_@"))
     comes_back = True
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pactgate.conformance.gateway.checks.faults.neighbours import FaultCheck, succeeds
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence
 
 
@@ -30,8 +30,8 @@ class GarbageEndsTheServer(FaultCheck):
     code = "GWP-164"
     spec = "server/tools#calling-tools"
     tools = (
-        Tool(name="gwp164_@", steps=(Step("raw", "Downloading model ... 34 %", count=3),)),
-        Tool(name="gwp164ok_@"),
+        ScriptedTool(name="gwp164_@", steps=(ScriptStep("raw", "Downloading model ... 34 %", count=3),)),
+        ScriptedTool(name="gwp164ok_@"),
     )
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pactgate.conformance.gateway.checks.faults.neighbours import FaultCheck, succeeds
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence
 
 
@@ -30,8 +30,8 @@ class AnswerToNobodyBreaks(FaultCheck):
     code = "GWP-165"
     spec = "server/tools#calling-tools"
     tools = (
-        Tool(name="gwp165_@", steps=(Step("raw", '{"jsonrpc":"2.0","id":"gwp165-nobody","result":{}}'),)),
-        Tool(name="gwp165ok_@"),
+        ScriptedTool(name="gwp165_@", steps=(ScriptStep("raw", '{"jsonrpc":"2.0","id":"gwp165-nobody","result":{}}'),)),
+        ScriptedTool(name="gwp165ok_@"),
     )
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.checks.faults.neighbours import FaultCheck
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 
 
 class FloodHurtsOthers(FaultCheck):
@@ -26,16 +26,16 @@ class FloodHurtsOthers(FaultCheck):
     code = "GWP-166"
     spec = "server/tools#calling-tools"
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp166_@",
             steps=(
-                Step(
+                ScriptStep(
                     "raw",
                     '{"jsonrpc":"2.0","method":"notifications/gwp166","params":{"filler":"0123456789"}}',
                     count=20_000,
                 ),
             ),
         ),
-        Tool(name="gwp166ok_@"),
+        ScriptedTool(name="gwp166ok_@"),
     )
     comes_back = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.checks.faults.neighbours import FaultCheck
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 
 
 class FrozenServerHurtsOthers(FaultCheck):
@@ -25,5 +25,5 @@ class FrozenServerHurtsOthers(FaultCheck):
 
     code = "GWP-167"
     spec = "server/tools#calling-tools"
-    tools = (Tool(name="gwp167_@", steps=(Step("freeze", seconds=2.0),)), Tool(name="gwp167ok_@"))
+    tools = (ScriptedTool(name="gwp167_@", steps=(ScriptStep("freeze", seconds=2.0),)), ScriptedTool(name="gwp167ok_@"))
     comes_back = True

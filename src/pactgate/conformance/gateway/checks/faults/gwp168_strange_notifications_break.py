@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pactgate.conformance.gateway.checks.faults.neighbours import FaultCheck, succeeds
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence
 
 
@@ -30,17 +30,19 @@ class StrangeNotificationsBreak(FaultCheck):
     code = "GWP-168"
     spec = "server/tools#calling-tools"
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp168_@",
             steps=(
-                Step("raw", '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"gwp168"}}'),
-                Step(
+                ScriptStep(
+                    "raw", '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"gwp168"}}'
+                ),
+                ScriptStep(
                     "raw",
                     '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"gwp168","progress":1}}',
                 ),
             ),
         ),
-        Tool(name="gwp168ok_@"),
+        ScriptedTool(name="gwp168ok_@"),
     )
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:

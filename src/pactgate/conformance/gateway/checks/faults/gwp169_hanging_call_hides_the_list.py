@@ -9,7 +9,7 @@ from pactgate.conformance.gateway.check import plain_value
 from pactgate.conformance.gateway.checks.faults.neighbours import AT_ONCE_S, UNDER_WAY_S, FaultCheck
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence
 
 
@@ -32,7 +32,7 @@ class HangingCallHidesTheList(FaultCheck):
     code = "GWP-169"
     spec = "server/tools#calling-tools"
     servers = ("ls",)
-    tools = (Tool(name="gwp169_@", steps=(Step("hang"),)), Tool(name="gwp169ok_@"))
+    tools = (ScriptedTool(name="gwp169_@", steps=(ScriptStep("hang"),)), ScriptedTool(name="gwp169ok_@"))
 
     async def play(self, lab: Lab) -> None:
         lab.require_gateway("Without a gateway between, lists are those of the server.")

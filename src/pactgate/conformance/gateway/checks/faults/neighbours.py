@@ -10,8 +10,8 @@ from typing import ClassVar, Final
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
-from pactgate.conformance.gateway.recording import CheckRecording, Exchange, Route
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute, ScriptedExchange
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence
 
 AT_ONCE_S: Final = 3.0
@@ -44,11 +44,11 @@ class FaultCheck(Check):
         era = next((era for era in self.eras if self._is_there(lab, era)), None)
         if era is None:
             raise NotApplicableError(lab.reason(self.eras, (self.server, self.beside)))
-        route = Route(era, self.server)
+        route = ClientRoute(era, self.server)
         client, record = await lab.new_client(route), lab.record_on(route)
         faulty = asyncio.create_task(_call(client, lab, route, self.tools[0], FAULTY, FAULTY_S))
         await asyncio.sleep(UNDER_WAY_S)
-        beside = Route(era, self.beside)
+        beside = ClientRoute(era, self.beside)
         await _call(client, lab, beside, self.tools[1], BESIDE, AT_ONCE_S)
         await faulty
         ends = time.monotonic() + BACK_S
@@ -72,7 +72,7 @@ class FaultCheck(Check):
             yield self.evidence(after[-1].index, "", f"the server did not come back: {_shown(after[-1])}")
 
     def _is_there(self, lab: Lab, era: str) -> bool:
-        return all(lab.gateway.is_listed(Route(era, server)) for server in (self.server, self.beside))
+        return all(lab.gateway.is_listed(ClientRoute(era, server)) for server in (self.server, self.beside))
 
 
 def has_succeeded(message: dict[str, object]) -> bool:
@@ -95,19 +95,21 @@ def fails_soon(check: Check, recording: CheckRecording) -> Iterator[Evidence]:
             yield check.evidence(exchange.index, "", f"the call does not end with an error: {_shown(exchange)}")
 
 
-async def _call(client: ScriptedClient, lab: Lab, route: Route, tool: Tool, label: str, limit_s: float) -> None:
+async def _call(
+    client: ScriptedClient, lab: Lab, route: ClientRoute, tool: ScriptedTool, label: str, limit_s: float
+) -> None:
     name, params = _name(lab, route, tool), _params(lab, route, tool)
     await client.request(lab.record_on(route), "tools/call", *params, name=name, label=label, timeout_s=limit_s)
 
 
-def _name(lab: Lab, route: Route, tool: Tool) -> str:
+def _name(lab: Lab, route: ClientRoute, tool: ScriptedTool) -> str:
     return lab.exposed(route, tool.name)
 
 
-def _params(lab: Lab, route: Route, tool: Tool) -> tuple[str]:
+def _params(lab: Lab, route: ClientRoute, tool: ScriptedTool) -> tuple[str]:
     return (f'"name":"{_name(lab, route, tool)}","arguments":{{}}',)
 
 
-def _shown(exchange: Exchange) -> str:
+def _shown(exchange: ScriptedExchange) -> str:
     response = exchange.response
     return "nothing came back" if response is None else response.data[:120] or response.label

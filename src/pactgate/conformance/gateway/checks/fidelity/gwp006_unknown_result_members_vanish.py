@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class UnknownResultMembersVanish(FidelityCheck):
@@ -24,5 +24,5 @@ class UnknownResultMembersVanish(FidelityCheck):
 
     code = "GWP-006"
     spec = "schema#result"
-    tools = (Tool(name="gwp006_@", result='"content":[],"x-gwp":{"kept":[1,null]}'),)
+    tools = (ScriptedTool(name="gwp006_@", result='"content":[],"x-gwp":{"kept":[1,null]}'),)
     pointers = ("/x-gwp",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class UnknownContentTypesBreak(FidelityCheck):
@@ -26,7 +26,7 @@ class UnknownContentTypesBreak(FidelityCheck):
     code = "GWP-007"
     spec = "server/tools#tool-result"
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp007_@",
             result='"content":[{"type":"text","text":"a"},{"type":"hologram","layers":[1,2]}]',
         ),

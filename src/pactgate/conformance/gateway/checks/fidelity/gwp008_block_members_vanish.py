@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class BlockMembersVanish(FidelityCheck):
@@ -25,7 +25,7 @@ class BlockMembersVanish(FidelityCheck):
     code = "GWP-008"
     spec = "server/tools#tool-result"
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp008_@",
             result='"content":[{"type":"text","text":"a","annotations":{"audience":["user"],"priority":0.5,"x":1},'
             '"_meta":{"example.com/a":1},"x-gwp":true}]',

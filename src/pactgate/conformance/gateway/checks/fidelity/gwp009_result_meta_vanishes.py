@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class ResultMetaVanishes(FidelityCheck):
@@ -26,5 +26,5 @@ class ResultMetaVanishes(FidelityCheck):
 
     code = "GWP-009"
     spec = "basic/index#meta"
-    tools = (Tool(name="gwp009_@", meta='"example.com/a":{"n":1,"none":null},"example.org/b":"x"'),)
+    tools = (ScriptedTool(name="gwp009_@", meta='"example.com/a":{"n":1,"none":null},"example.org/b":"x"'),)
     pointers = ("/_meta/example.com~1a", "/_meta/example.org~1b")

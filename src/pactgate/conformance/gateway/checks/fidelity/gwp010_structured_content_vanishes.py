@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import RequirementLevel
 
 
@@ -28,7 +28,7 @@ class StructuredContentVanishes(FidelityCheck):
     spec = "server/tools#output-schema"
     level = RequirementLevel.MUST
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp010_@",
             members='"inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"a":{"type":"integer"}}}',
             result='"content":[{"type":"text","text":"in words"}],"structuredContent":{"a":1}',

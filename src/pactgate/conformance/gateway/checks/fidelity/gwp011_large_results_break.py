@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class LargeResultsBreak(FidelityCheck):
@@ -24,5 +24,7 @@ class LargeResultsBreak(FidelityCheck):
 
     code = "GWP-011"
     spec = "server/tools#tool-result"
-    tools = (Tool(name="gwp011_@", result=f'"content":[{{"type":"text","text":"{"0123456789abcdef" * 32768}"}}]'),)
+    tools = (
+        ScriptedTool(name="gwp011_@", result=f'"content":[{{"type":"text","text":"{"0123456789abcdef" * 32768}"}}]'),
+    )
     pointers = ("/content",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class ErrorsChange(FidelityCheck):
@@ -26,7 +26,7 @@ class ErrorsChange(FidelityCheck):
     code = "GWP-015"
     spec = "basic/index#responses"
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp015_@",
             error='{"code":-31999,"message":"gwp says no","data":{"reason":"gwp","n":7}}',
         ),

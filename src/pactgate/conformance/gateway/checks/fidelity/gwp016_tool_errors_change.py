@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class ToolErrorsChange(FidelityCheck):
@@ -24,5 +24,5 @@ class ToolErrorsChange(FidelityCheck):
 
     code = "GWP-016"
     spec = "server/tools#error-handling"
-    tools = (Tool(name="gwp016_@", result='"content":[{"type":"text","text":"disk full"}],"isError":true'),)
+    tools = (ScriptedTool(name="gwp016_@", result='"content":[{"type":"text","text":"disk full"}],"isError":true'),)
     pointers = ("/content", "/isError")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import DefinitionCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class DefinitionMembersVanish(DefinitionCheck):
@@ -24,5 +24,5 @@ class DefinitionMembersVanish(DefinitionCheck):
 
     code = "GWP-017"
     spec = "schema#tool"
-    tools = (Tool(name="gwp017_@", members='"inputSchema":{"type":"object"},"x-gwp":{"kept":[1,null]}'),)
+    tools = (ScriptedTool(name="gwp017_@", members='"inputSchema":{"type":"object"},"x-gwp":{"kept":[1,null]}'),)
     pointers = ("/x-gwp",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import DefinitionCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class AnnotationsChange(DefinitionCheck):
@@ -25,7 +25,7 @@ class AnnotationsChange(DefinitionCheck):
     code = "GWP-018"
     spec = "schema#toolannotations"
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp018_@",
             members='"inputSchema":{"type":"object"},"annotations":{"title":"T","readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false,"x-gwp":1}',
         ),

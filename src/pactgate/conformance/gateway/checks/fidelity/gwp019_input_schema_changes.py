@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import DefinitionCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class InputSchemaChanges(DefinitionCheck):
@@ -26,7 +26,7 @@ class InputSchemaChanges(DefinitionCheck):
     code = "GWP-019"
     spec = "server/tools#tool"
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp019_@",
             members='"inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"n":{"type":"object","properties":{"next":{"$ref":"#/$defs/n"}}}},"properties":{"tree":{"$ref":"#/$defs/n"},"one":{"oneOf":[{"type":"string","minLength":1},{"type":"null"}]},"max":{"type":"integer","maximum":100,"default":1,"examples":[2]},"x":{"x-gwp":true}},"required":["one"],"additionalProperties":false}',
         ),

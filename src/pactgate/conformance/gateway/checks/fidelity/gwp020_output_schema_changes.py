@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import DefinitionCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class OutputSchemaChanges(DefinitionCheck):
@@ -25,7 +25,7 @@ class OutputSchemaChanges(DefinitionCheck):
     code = "GWP-020"
     spec = "server/tools#output-schema"
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp020_@",
             members='"inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"rows":{"type":"array","items":{"type":"object","properties":{"id":{"type":"integer","minimum":1}}},"maxItems":5}},"required":["rows"]}',
         ),

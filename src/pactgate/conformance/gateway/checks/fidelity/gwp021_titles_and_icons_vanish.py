@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import DefinitionCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class TitlesAndIconsVanish(DefinitionCheck):
@@ -25,7 +25,7 @@ class TitlesAndIconsVanish(DefinitionCheck):
     code = "GWP-021"
     spec = "server/tools#tool"
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp021_@",
             members='"title":"A title","description":"One line.\\nAnother: caf\\u00e9.","icons":[{"src":"https://example.com/i.png","mimeType":"image/png","sizes":["48x48"]}],"inputSchema":{"type":"object"}',
         ),

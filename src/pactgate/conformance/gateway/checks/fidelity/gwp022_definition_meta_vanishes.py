@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import DefinitionCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class DefinitionMetaVanishes(DefinitionCheck):
@@ -25,7 +25,7 @@ class DefinitionMetaVanishes(DefinitionCheck):
     code = "GWP-022"
     spec = "basic/index#meta"
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp022_@",
             members='"inputSchema":{"type":"object"},"_meta":{"example.com/ui":{"resource":"ui://x","n":1}}',
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class ArgumentNumbersChange(FidelityCheck):
@@ -24,6 +24,6 @@ class ArgumentNumbersChange(FidelityCheck):
 
     code = "GWP-023"
     spec = "server/tools#calling-tools"
-    tools = (Tool(name="gwp023_@"),)
+    tools = (ScriptedTool(name="gwp023_@"),)
     arguments = '{"id":9007199254740993,"wide":18446744073709551616,"huge":1e400,"digits":0.30000000000000004}'
     request_pointers = ("/arguments",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class ArgumentValuesChange(FidelityCheck):
@@ -24,7 +24,7 @@ class ArgumentValuesChange(FidelityCheck):
 
     code = "GWP-024"
     spec = "server/tools#calling-tools"
-    tools = (Tool(name="gwp024_@"),)
+    tools = (ScriptedTool(name="gwp024_@"),)
     arguments = (
         '{"none":null,"text":"caf\\u00e9 \\ud83d\\ude00 \\u0000","list":[],"object":{},"":"empty name",'
         '"deep":{"a":{"b":{"c":{"d":[[null]]}}}},"a/b~c":true}'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class ArgumentNotationChanges(FidelityCheck):
@@ -24,7 +24,7 @@ class ArgumentNotationChanges(FidelityCheck):
 
     code = "GWP-025"
     spec = "server/tools#calling-tools"
-    tools = (Tool(name="gwp025_@"),)
+    tools = (ScriptedTool(name="gwp025_@"),)
     arguments = '{"zebra":1.0,"apple":1,"10":1E+2,"2":[]}'
     request_pointers = ("/arguments",)
     as_written = True

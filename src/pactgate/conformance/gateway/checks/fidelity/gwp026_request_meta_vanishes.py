@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class RequestMetaVanishes(FidelityCheck):
@@ -24,6 +24,6 @@ class RequestMetaVanishes(FidelityCheck):
 
     code = "GWP-026"
     spec = "basic/index#meta"
-    tools = (Tool(name="gwp026_@"),)
+    tools = (ScriptedTool(name="gwp026_@"),)
     meta = '"example.com/tenant":{"n":1,"none":null}'
     request_pointers = ("/_meta/example.com~1tenant",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class RequestMembersVanish(FidelityCheck):
@@ -24,6 +24,6 @@ class RequestMembersVanish(FidelityCheck):
 
     code = "GWP-027"
     spec = "schema#calltoolrequestparams"
-    tools = (Tool(name="gwp027_@"),)
+    tools = (ScriptedTool(name="gwp027_@"),)
     params = '"x-gwp":{"kept":[1,null]}'
     request_pointers = ("/x-gwp",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class BinaryContentChanges(FidelityCheck):
@@ -25,7 +25,7 @@ class BinaryContentChanges(FidelityCheck):
     code = "GWP-028"
     spec = "server/tools#tool-result"
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp028_@",
             result='"content":[{"type":"image","data":"AAECAwQFBgc=","mimeType":"image/x-gwp"},'
             '{"type":"audio","data":"/+7dzLuqmYg=","mimeType":"audio/x-gwp"}]',

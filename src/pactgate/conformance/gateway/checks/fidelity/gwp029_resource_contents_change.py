@@ -6,7 +6,7 @@ import json
 
 from pactgate.conformance.gateway.check import FidelityCheck
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
-from pactgate.conformance.gateway.script import Resource, named
+from pactgate.conformance.gateway.script import ScriptedResource, named
 
 
 class ResourceContentsChange(FidelityCheck):
@@ -29,7 +29,7 @@ class ResourceContentsChange(FidelityCheck):
     code = "GWP-029"
     spec = "server/resources#reading-resources"
     resources = (
-        Resource(
+        ScriptedResource(
             uri="gwp://gwp029/@",
             result='"contents":[{"uri":"gwp://gwp029/a","text":"line\\r\\n","mimeType":"text/x-gwp","_meta":{"example.com/a":1}},'
             '{"uri":"gwp://gwp029/b","blob":"AAECAwQFBgc="}]',

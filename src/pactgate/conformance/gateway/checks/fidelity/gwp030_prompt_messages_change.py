@@ -6,7 +6,7 @@ import json
 
 from pactgate.conformance.gateway.check import FidelityCheck
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
-from pactgate.conformance.gateway.script import Prompt, named
+from pactgate.conformance.gateway.script import ScriptedPrompt, named
 
 
 class PromptMessagesChange(FidelityCheck):
@@ -28,7 +28,7 @@ class PromptMessagesChange(FidelityCheck):
     code = "GWP-030"
     spec = "server/prompts#getting-a-prompt"
     prompts = (
-        Prompt(
+        ScriptedPrompt(
             name="gwp030_@",
             result='"description":"d","messages":[{"role":"user","content":{"type":"text","text":"a\\n"}},'
             '{"role":"assistant","content":{"type":"image","data":"R0lGODlhAQABAAAAACw=","mimeType":"image/gif"}}]',

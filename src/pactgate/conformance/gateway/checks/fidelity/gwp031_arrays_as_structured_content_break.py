@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class ArraysAsStructuredContentBreak(FidelityCheck):
@@ -27,5 +27,5 @@ class ArraysAsStructuredContentBreak(FidelityCheck):
     servers = ("mh", "dh", "ms")
     eras = ("modern",)
     since = "2026-07-28"
-    tools = (Tool(name="gwp031_@", result='"content":[],"structuredContent":[1,"two",null]'),)
+    tools = (ScriptedTool(name="gwp031_@", result='"content":[],"structuredContent":[1,"two",null]'),)
     pointers = ("/structuredContent",)

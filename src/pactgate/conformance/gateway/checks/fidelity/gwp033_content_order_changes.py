@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class ContentOrderChanges(FidelityCheck):
@@ -25,7 +25,7 @@ class ContentOrderChanges(FidelityCheck):
     code = "GWP-033"
     spec = "server/tools#tool-result"
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp033_@",
             result='"content":[{"type":"text","text":"3"},{"type":"text","text":"1"},{"type":"text","text":"1"},'
             '{"type":"image","data":"AAAA","mimeType":"image/png"},{"type":"text","text":""},{"type":"text","text":"2"}]',

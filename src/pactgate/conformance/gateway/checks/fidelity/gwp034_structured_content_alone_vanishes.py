@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pactgate.conformance.gateway.check import FidelityCheck
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 
 
 class StructuredContentAloneVanishes(FidelityCheck):
@@ -24,5 +24,5 @@ class StructuredContentAloneVanishes(FidelityCheck):
 
     code = "GWP-034"
     spec = "server/tools#structured-content"
-    tools = (Tool(name="gwp034_@", result='"content":[],"structuredContent":{"a":34}'),)
+    tools = (ScriptedTool(name="gwp034_@", result='"content":[],"structuredContent":{"a":34}'),)
     pointers = ("/structuredContent",)

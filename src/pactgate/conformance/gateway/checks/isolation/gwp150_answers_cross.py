@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 _CALLS = 6
@@ -40,8 +40,8 @@ class AnswersCross(Check):
     family = Family.ISOLATION
     level = RequirementLevel.MUST
     tools = (
-        Tool(name="gwp150a_@", result=_said("for the first"), steps=(Step("wait", seconds=0.02),)),
-        Tool(name="gwp150b_@", result=_said("for the second"), steps=(Step("wait", seconds=0.02),)),
+        ScriptedTool(name="gwp150a_@", result=_said("for the first"), steps=(ScriptStep("wait", seconds=0.02),)),
+        ScriptedTool(name="gwp150b_@", result=_said("for the second"), steps=(ScriptStep("wait", seconds=0.02),)),
     )
 
     async def play(self, lab: Lab) -> None:

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
-def _telling(text: str) -> tuple[Step, ...]:
+def _telling(text: str) -> tuple[ScriptStep, ...]:
     message = f'{{"level":"error","data":"{text}"}}'
     return (
-        Step("notify", f'{{"jsonrpc":"2.0","method":"notifications/message","params":{message}}}'),
-        Step("wait", seconds=0.1),
+        ScriptStep("notify", f'{{"jsonrpc":"2.0","method":"notifications/message","params":{message}}}'),
+        ScriptStep("wait", seconds=0.1),
     )
 
 
@@ -41,8 +41,8 @@ class MessagesCross(Check):
     family = Family.ISOLATION
     level = RequirementLevel.SHOULD
     tools = (
-        Tool(name="gwp151a_@", steps=_telling("said to the first")),
-        Tool(name="gwp151b_@", steps=_telling("said to the second")),
+        ScriptedTool(name="gwp151a_@", steps=_telling("said to the first")),
+        ScriptedTool(name="gwp151b_@", steps=_telling("said to the second")),
     )
 
     async def play(self, lab: Lab) -> None:

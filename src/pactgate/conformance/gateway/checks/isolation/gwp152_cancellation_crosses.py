@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 _UNDER_WAY_S = 0.2
@@ -36,7 +36,7 @@ class CancellationCrosses(Check):
     family = Family.ISOLATION
     level = RequirementLevel.MUST
     eras = ("legacy",)
-    tools = (Tool(name="gwp152_@", steps=(Step("wait", seconds=0.6),)),)
+    tools = (ScriptedTool(name="gwp152_@", steps=(ScriptStep("wait", seconds=0.6),)),)
 
     async def play(self, lab: Lab) -> None:
         for route in lab.routes(self):

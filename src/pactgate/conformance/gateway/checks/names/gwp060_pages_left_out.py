@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.names.listed import names_in
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.gateway.under_test import is_named, read_list
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
@@ -34,7 +34,7 @@ class PagesLeftOut(Check):
     family = Family.NAMES
     level = RequirementLevel.SHOULD
     servers = ("pg",)
-    tools = tuple(Tool(name=f"gwp060{part}_@") for part in "abcdefgh")
+    tools = tuple(ScriptedTool(name=f"gwp060{part}_@") for part in "abcdefgh")
 
     async def play(self, lab: Lab) -> None:
         for route in lab.routes(self):

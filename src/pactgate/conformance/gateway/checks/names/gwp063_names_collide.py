@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.names.listed import names_in
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.gateway.under_test import read_list
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
@@ -33,7 +33,7 @@ class NamesCollide(Check):
     spec = "server/tools#tool-names"
     family = Family.NAMES
     level = RequirementLevel.SHOULD
-    tools = (Tool(name="gwp063same"),)
+    tools = (ScriptedTool(name="gwp063same"),)
 
     async def play(self, lab: Lab) -> None:
         for route in lab.addresses(self):

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Side
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.recording import CheckRecording, ScriptedSide
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.gateway.under_test import is_named
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
@@ -34,7 +34,7 @@ class CollidingToolsLost(Check):
     family = Family.NAMES
     level = RequirementLevel.SHOULD
     needs_gateway = True
-    tools = (Tool(name="gwp064same"),)
+    tools = (ScriptedTool(name="gwp064same"),)
 
     async def play(self, lab: Lab) -> None:
         lab.require_aggregate()
@@ -57,7 +57,7 @@ class CollidingToolsLost(Check):
             if len(good) != len(servers):
                 text = f"{era} client: {len(servers)} servers have the tool, {len(good)} answered"
                 yield self.evidence(calls[-1].index, "", text)
-        hit = [frame.who for frame in recording.frames if frame.side is Side.SERVER and not frame.is_sent]
+        hit = [frame.who for frame in recording.frames if frame.side is ScriptedSide.SERVER and not frame.is_sent]
         eras = {exchange.route.era for exchange in recording.exchanges("same")}
         for server in sorted(set(hit)):
             if hit.count(server) > len(eras):

@@ -10,7 +10,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.names.listed import names_in
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.gateway.under_test import read_list
 from pactgate.conformance.rule import Evidence
 
@@ -37,7 +37,7 @@ class NamesUnusable(Check):
     code = "GWP-065"
     spec = "server/tools#tool-names"
     family = Family.NAMES
-    tools = (Tool(name="gwp065_a_name_of_forty_characters_____@"),)
+    tools = (ScriptedTool(name="gwp065_a_name_of_forty_characters_____@"),)
 
     async def play(self, lab: Lab) -> None:
         for route in lab.addresses(self):

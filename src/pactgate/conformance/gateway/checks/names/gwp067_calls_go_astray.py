@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence
 
 
@@ -30,7 +30,7 @@ class CallsGoAstray(Check):
     code = "GWP-067"
     spec = "server/tools#calling-tools"
     family = Family.NAMES
-    tools = (Tool(name="gwp067_@"),)
+    tools = (ScriptedTool(name="gwp067_@"),)
 
     async def play(self, lab: Lab) -> None:
         for route in lab.routes(self):

@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.names.change import judge_change, play_change
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -38,8 +38,8 @@ class ChangeNotToldToModernClient(Check):
     eras = ("modern",)
     runs_alone = True
     tools = (
-        Tool(name="gwp071_@", steps=(Step(do="show"),)),
-        Tool(name="gwp071new_@", is_hidden=True),
+        ScriptedTool(name="gwp071_@", steps=(ScriptStep(do="show"),)),
+        ScriptedTool(name="gwp071new_@", is_hidden=True),
     )
 
     async def play(self, lab: Lab) -> None:

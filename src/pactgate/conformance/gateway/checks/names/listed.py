@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pactgate.conformance.gateway.check import plain_value
-from pactgate.conformance.gateway.recording import CheckRecording, Route
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute
 
 
-def names_in(recording: CheckRecording) -> Iterator[tuple[Route, list[str], int]]:
+def names_in(recording: CheckRecording) -> Iterator[tuple[ClientRoute, list[str], int]]:
     """The names of each whole list, page after page, and where it ended."""
     pages: dict[str, list[str]] = {}
     for exchange in recording.exchanges("tools/list"):

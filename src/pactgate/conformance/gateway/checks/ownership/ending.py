@@ -13,7 +13,7 @@ from typing import Final
 
 from pactgate.conformance.gateway.check import Check
 from pactgate.conformance.gateway.lab import PROCESS, Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Side
+from pactgate.conformance.gateway.recording import CheckRecording, ScriptedSide
 from pactgate.conformance.rule import Evidence
 
 GONE_S: Final = 10.0
@@ -42,5 +42,5 @@ async def play_end(check: Check, lab: Lab, number: signal.Signals) -> None:
 
 def judge_end(check: Check, recording: CheckRecording) -> Iterator[Evidence]:
     for index, frame in enumerate(recording.frames):
-        if frame.side is Side.SERVER and frame.label == PROCESS and json.loads(frame.data)["state"] == "left":
+        if frame.side is ScriptedSide.SERVER and frame.label == PROCESS and json.loads(frame.data)["state"] == "left":
             yield check.evidence(index, "", f"{GONE_S:g} s after the stop a process of {frame.who} is still there")

@@ -9,7 +9,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.ownership.ending import judge_end, play_end
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -37,7 +37,7 @@ class ServersAreLeft(Check):
     needs_gateway = True
     runs_alone = True
     servers = ("ls",)
-    tools = (Tool(name="gwp200_@", steps=(Step("stay"),)),)
+    tools = (ScriptedTool(name="gwp200_@", steps=(ScriptStep("stay"),)),)
 
     async def play(self, lab: Lab) -> None:
         await play_end(self, lab, signal.SIGTERM)

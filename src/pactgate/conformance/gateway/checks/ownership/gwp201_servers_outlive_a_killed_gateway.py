@@ -9,7 +9,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.ownership.ending import judge_end, play_end
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence
 
 
@@ -35,7 +35,7 @@ class ServersOutliveAKilledGateway(Check):
     needs_gateway = True
     runs_alone = True
     servers = ("ls",)
-    tools = (Tool(name="gwp201_@"),)
+    tools = (ScriptedTool(name="gwp201_@"),)
 
     async def play(self, lab: Lab) -> None:
         await play_end(self, lab, signal.SIGKILL)

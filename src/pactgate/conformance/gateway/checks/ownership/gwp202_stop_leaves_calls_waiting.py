@@ -12,7 +12,7 @@ from pactgate.conformance.gateway.checks.ownership.ending import GONE_S
 from pactgate.conformance.gateway.client import ClientError
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence
 
 _UNDER_WAY_S = 0.5
@@ -41,7 +41,7 @@ class StopLeavesCallsWaiting(Check):
     needs_gateway = True
     runs_alone = True
     servers = ("ls", "lh")
-    tools = (Tool(name="gwp202_@", steps=(Step("wait", seconds=60.0),)),)
+    tools = (ScriptedTool(name="gwp202_@", steps=(ScriptStep("wait", seconds=60.0),)),)
 
     async def play(self, lab: Lab) -> None:
         lab.require_gateway()

@@ -10,7 +10,7 @@ from pactgate.conformance.gateway.check import Check
 from pactgate.conformance.gateway.checks.progress.notices import PROGRESS
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Frame, Route, Side
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute, Frame, ScriptedSide
 from pactgate.conformance.gateway.script import named
 from pactgate.conformance.rule import Evidence
 
@@ -21,10 +21,12 @@ CANCELLED: Final = "notifications/cancelled"
 
 def is_cancellation(frame: Frame) -> bool:
     """Whether a server was told so, or saw its stream closed."""
-    return frame.side is Side.SERVER and not frame.is_sent and (not frame.data or f'"{CANCELLED}"' in frame.data)
+    return (
+        frame.side is ScriptedSide.SERVER and not frame.is_sent and (not frame.data or f'"{CANCELLED}"' in frame.data)
+    )
 
 
-async def begin(check: Check, lab: Lab, route: Route, client: ScriptedClient) -> asyncio.Task[Frame]:
+async def begin(check: Check, lab: Lab, route: ClientRoute, client: ScriptedClient) -> asyncio.Task[Frame]:
     """Call the first tool, and wait until the server works on it."""
     name = check.tools[0].name
     tool, label = lab.exposed(route, name), named(name, route.server)
@@ -39,7 +41,7 @@ async def stream_begun(lab: Lab, label: str) -> bool:
     return await lab.until_client(label, lambda frame: not frame.is_sent and f'"{PROGRESS}"' in frame.data, WAIT_S)
 
 
-async def cancel(check: Check, lab: Lab, route: Route, client: ScriptedClient) -> asyncio.Task[Frame]:
+async def cancel(check: Check, lab: Lab, route: ClientRoute, client: ScriptedClient) -> asyncio.Task[Frame]:
     """Give a call up as clients of the era do: by a notice, or by closing the stream."""
     calling = await begin(check, lab, route, client)
     if route.era == "legacy":
@@ -58,7 +60,7 @@ async def end(calling: asyncio.Task[Frame]) -> None:
 async def play_cancel(check: Check, lab: Lab) -> None:
     """On every route, until the server has noticed."""
 
-    async def one(route: Route, client: ScriptedClient) -> None:
+    async def one(route: ClientRoute, client: ScriptedClient) -> None:
         calling = await cancel(check, lab, route, client)
         await lab.until_server(named(check.tools[0].name, route.server), is_cancellation, WAIT_S)
         await end(calling)

@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.progress.notices import PROGRESS, call_on_all, notices, step
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool, named
+from pactgate.conformance.gateway.script import ScriptedTool, named
 from pactgate.conformance.rule import Evidence
 
 
@@ -31,7 +31,7 @@ class ProgressVanishes(Check):
     code = "GWP-080"
     spec = "basic/utilities/progress"
     family = Family.PROGRESS
-    tools = (Tool(name="gwp080_@", steps=(step("1"), step("2"), step("3"))),)
+    tools = (ScriptedTool(name="gwp080_@", steps=(step("1"), step("2"), step("3"))),)
 
     async def play(self, lab: Lab) -> None:
         await call_on_all(self, lab, ('"gwp080-@"',))

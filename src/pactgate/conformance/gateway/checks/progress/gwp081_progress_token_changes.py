@@ -14,8 +14,8 @@ from pactgate.conformance.gateway.checks.progress.notices import (
 )
 from pactgate.conformance.gateway.exact_json import MISSING, at, differences, shown
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Side
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.recording import CheckRecording, ScriptedSide
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -40,7 +40,7 @@ class ProgressTokenChanges(Check):
     spec = "basic/utilities/progress"
     family = Family.PROGRESS
     level = RequirementLevel.MUST
-    tools = (Tool(name="gwp081_@", steps=(step("1"),)),)
+    tools = (ScriptedTool(name="gwp081_@", steps=(step("1"),)),)
 
     async def play(self, lab: Lab) -> None:
         await call_on_all(self, lab, ('"gwp081"', "81"))
@@ -52,7 +52,7 @@ class ProgressTokenChanges(Check):
             given = [
                 at(value_of(frame), "/params/_meta/progressToken")
                 for frame in recording.frames
-                if frame.side is Side.CLIENT and frame.is_sent and frame.who == notice.frame.who
+                if frame.side is ScriptedSide.CLIENT and frame.is_sent and frame.who == notice.frame.who
             ]
             if not any(own is not MISSING and not list(differences(own, token)) for own in given):
                 came = "no token" if token is MISSING else f"the token {shown(token)}"

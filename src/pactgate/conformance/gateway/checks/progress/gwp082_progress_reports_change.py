@@ -13,13 +13,13 @@ from pactgate.conformance.gateway.checks.progress.notices import (
 )
 from pactgate.conformance.gateway.exact_json import MISSING, at, differences, parse
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Exchange
-from pactgate.conformance.gateway.script import Step, Tool, named
+from pactgate.conformance.gateway.recording import CheckRecording, ScriptedExchange
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep, named
 from pactgate.conformance.rule import Evidence
 
 _MEMBERS = ("0.5", '"total":2,"message":"first \\u00e9"'), ("1", '"total":2'), ("1.25", '"message":"third"')
 _STEPS = tuple(
-    Step(
+    ScriptStep(
         "notify",
         data=f'{{"jsonrpc":"2.0","method":"{PROGRESS}","params":{{"progressToken":@TOKEN@,"progress":{number},{more}}}}}',
     )
@@ -47,7 +47,7 @@ class ProgressReportsChange(Check):
     code = "GWP-082"
     spec = "basic/utilities/progress"
     family = Family.PROGRESS
-    tools = (Tool(name="gwp082_@", steps=_STEPS),)
+    tools = (ScriptedTool(name="gwp082_@", steps=_STEPS),)
 
     async def play(self, lab: Lab) -> None:
         await call_on_all(self, lab, ('"gwp082-@"',))
@@ -58,7 +58,7 @@ class ProgressReportsChange(Check):
             if exchange.request.label == named(self.tools[0].name, exchange.route.server):
                 yield from self._of(exchange, recording)
 
-    def _of(self, exchange: Exchange, recording: CheckRecording) -> Iterator[Evidence]:
+    def _of(self, exchange: ScriptedExchange, recording: CheckRecording) -> Iterator[Evidence]:
         """The reports are compared one by one with those that were sent; that some are missing is for GWP-080."""
         steps = [parse(step.data.replace("@TOKEN@", "0")) for step in self.tools[0].steps]
         for notice in notices(recording, PROGRESS):

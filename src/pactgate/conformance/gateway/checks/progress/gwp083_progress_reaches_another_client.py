@@ -15,11 +15,11 @@ from pactgate.conformance.gateway.checks.progress.notices import (
 )
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Route, Side
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute, ScriptedSide
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence
 
-_PAUSE = Step("wait", seconds=0.2)
+_PAUSE = ScriptStep("wait", seconds=0.2)
 
 
 class ProgressReachesAnotherClient(Check):
@@ -43,8 +43,8 @@ class ProgressReachesAnotherClient(Check):
     spec = "basic/utilities/progress"
     family = Family.PROGRESS
     tools = (
-        Tool(name="gwp083a_@", steps=(step("1", "for a"), _PAUSE, step("2", "for a"))),
-        Tool(name="gwp083b_@", steps=(step("1", "for b"), _PAUSE, step("2", "for b"))),
+        ScriptedTool(name="gwp083a_@", steps=(step("1", "for a"), _PAUSE, step("2", "for a"))),
+        ScriptedTool(name="gwp083b_@", steps=(step("1", "for b"), _PAUSE, step("2", "for b"))),
     )
 
     async def play(self, lab: Lab) -> None:
@@ -52,7 +52,7 @@ class ProgressReachesAnotherClient(Check):
             await lab.in_turn(self._both(lab, route, one[route], other[route]) for route in one)
         require_progress(lab)
 
-    async def _both(self, lab: Lab, route: Route, one: ScriptedClient, other: ScriptedClient) -> None:
+    async def _both(self, lab: Lab, route: ClientRoute, one: ScriptedClient, other: ScriptedClient) -> None:
         token = '"gwp083"'
         await asyncio.gather(call(self, lab, route, one, token, 0), call(self, lab, route, other, token, 1))
 
@@ -60,7 +60,7 @@ class ProgressReachesAnotherClient(Check):
         callers = {
             frame.who: frame.label[6]
             for frame in recording.frames
-            if frame.side is Side.CLIENT and frame.is_sent and frame.label.startswith("gwp083")
+            if frame.side is ScriptedSide.CLIENT and frame.is_sent and frame.label.startswith("gwp083")
         }
         for notice in notices(recording, PROGRESS):
             message, own = notice.params.get("message"), callers.get(notice.frame.who)

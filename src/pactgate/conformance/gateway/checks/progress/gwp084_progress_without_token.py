@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.progress.notices import PROGRESS, call_on_all, notices, step
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -33,7 +33,7 @@ class ProgressWithoutToken(Check):
     spec = "basic/utilities/progress"
     family = Family.PROGRESS
     level = RequirementLevel.MUST
-    tools = (Tool(name="gwp084_@", steps=(step("1"),)),)
+    tools = (ScriptedTool(name="gwp084_@", steps=(step("1"),)),)
 
     async def play(self, lab: Lab) -> None:
         await call_on_all(self, lab, ("",))

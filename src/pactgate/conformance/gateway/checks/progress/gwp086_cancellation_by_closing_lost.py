@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.progress.cancelling import judge_cancel, play_cancel
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -36,7 +36,7 @@ class CancellationByClosingLost(Check):
     level = RequirementLevel.MUST
     since = "2026-07-28"
     eras = ("modern",)
-    tools = (Tool(name="gwp086_@", steps=(Step("until_cancelled", seconds=6),)),)
+    tools = (ScriptedTool(name="gwp086_@", steps=(ScriptStep("until_cancelled", seconds=6),)),)
 
     async def play(self, lab: Lab) -> None:
         await play_cancel(self, lab)

@@ -11,8 +11,8 @@ from pactgate.conformance.gateway.checks.progress.cancelling import cancel, end,
 from pactgate.conformance.gateway.checks.progress.notices import step
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Route
-from pactgate.conformance.gateway.script import Step, Tool, named
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep, named
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 _ANSWER_S = 1.0
@@ -40,10 +40,10 @@ class CancelledCallAnswered(Check):
     family = Family.PROGRESS
     level = RequirementLevel.SHOULD
     eras = ("legacy",)
-    tools = (Tool(name="gwp087_@", steps=(step("1"), Step("until_cancelled", seconds=6))),)
+    tools = (ScriptedTool(name="gwp087_@", steps=(step("1"), ScriptStep("until_cancelled", seconds=6))),)
 
     async def play(self, lab: Lab) -> None:
-        async def one(route: Route, client: ScriptedClient) -> None:
+        async def one(route: ClientRoute, client: ScriptedClient) -> None:
             calling = await cancel(self, lab, route, client)
             await lab.until_server(named(self.tools[0].name, route.server), is_cancellation, cancelling.WAIT_S)
             await asyncio.wait([calling], timeout=_ANSWER_S)

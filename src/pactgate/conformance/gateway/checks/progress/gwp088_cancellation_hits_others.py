@@ -9,8 +9,8 @@ from pactgate.conformance.gateway.checks.progress.cancelling import cancel, end,
 from pactgate.conformance.gateway.checks.progress.notices import call
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Route
-from pactgate.conformance.gateway.script import Step, Tool, named
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep, named
 from pactgate.conformance.rule import Evidence
 
 
@@ -35,12 +35,12 @@ class CancellationHitsOthers(Check):
     spec = "basic/utilities/cancellation"
     family = Family.PROGRESS
     tools = (
-        Tool(name="gwp088_@", steps=(Step("until_cancelled", seconds=2),)),
-        Tool(name="gwp088other_@", steps=(Step("until_cancelled", seconds=0.6),)),
+        ScriptedTool(name="gwp088_@", steps=(ScriptStep("until_cancelled", seconds=2),)),
+        ScriptedTool(name="gwp088other_@", steps=(ScriptStep("until_cancelled", seconds=0.6),)),
     )
 
     async def play(self, lab: Lab) -> None:
-        async def one(route: Route, client: ScriptedClient, other: ScriptedClient) -> None:
+        async def one(route: ClientRoute, client: ScriptedClient, other: ScriptedClient) -> None:
             going_on = lab.start(call(self, lab, route, other, tool=1))
             calling = await cancel(self, lab, route, client)
             await going_on

@@ -9,8 +9,8 @@ from pactgate.conformance.gateway.checks.progress.cancelling import begin, end, 
 from pactgate.conformance.gateway.checks.progress.notices import step
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
-from pactgate.conformance.gateway.recording import CheckRecording, Route
-from pactgate.conformance.gateway.script import Step, Tool, named
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep, named
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 _WORK_S = 0.8
@@ -38,10 +38,10 @@ class DisconnectCancels(Check):
     family = Family.PROGRESS
     level = RequirementLevel.SHOULD
     eras = ("legacy",)
-    tools = (Tool(name="gwp089_@", steps=(step("1"), Step("until_cancelled", seconds=_WORK_S))),)
+    tools = (ScriptedTool(name="gwp089_@", steps=(step("1"), ScriptStep("until_cancelled", seconds=_WORK_S))),)
 
     async def play(self, lab: Lab) -> None:
-        async def one(route: Route, client: ScriptedClient) -> bool:
+        async def one(route: ClientRoute, client: ScriptedClient) -> bool:
             label = named(self.tools[0].name, route.server)
             calling = await begin(self, lab, route, client)
             is_begun = await stream_begun(lab, label)

@@ -15,8 +15,8 @@ from pactgate.conformance.gateway.checks.progress.notices import (
 )
 from pactgate.conformance.gateway.exact_json import MISSING, at, differences
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Exchange
-from pactgate.conformance.gateway.script import Step, Tool, named
+from pactgate.conformance.gateway.recording import CheckRecording, ScriptedExchange
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep, named
 from pactgate.conformance.rule import Evidence
 
 
@@ -44,10 +44,10 @@ class LogMessagesChange(Check):
     servers = ("lh", "mh", "dh")
     runs_alone = True
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp090_@",
             steps=(
-                Step(
+                ScriptStep(
                     "log",
                     data='{"level":"warning","logger":"gwp090","data":{"n":9007199254740993,"none":null,"a":["\\u00e9"]}}',
                     seconds=WORK_S,
@@ -67,7 +67,7 @@ class LogMessagesChange(Check):
             if exchange.request.label == named(self.tools[0].name, exchange.route.server):
                 yield from self._of(exchange, recording)
 
-    def _of(self, exchange: Exchange, recording: CheckRecording) -> Iterator[Evidence]:
+    def _of(self, exchange: ScriptedExchange, recording: CheckRecording) -> Iterator[Evidence]:
         """A message on the stream of the call, or on that of the session."""
         who, route = exchange.request.who, exchange.route
         server = recording.at_server(route.server, exchange.request.label, is_sent=True)

@@ -16,7 +16,7 @@ from pactgate.conformance.gateway.checks.progress.notices import (
 )
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 _LEVELS = ("info", "error")
@@ -44,10 +44,10 @@ class LogLevelIgnored(Check):
     level = RequirementLevel.SHOULD
     runs_alone = True
     tools = (
-        Tool(
+        ScriptedTool(
             name="gwp091_@",
             steps=tuple(
-                Step("log", data=f'{{"level":"{level}","data":"{level}"}}', seconds=WORK_S) for level in _LEVELS
+                ScriptStep("log", data=f'{{"level":"{level}","data":"{level}"}}', seconds=WORK_S) for level in _LEVELS
             ),
         ),
     )

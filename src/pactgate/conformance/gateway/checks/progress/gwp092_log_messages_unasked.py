@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.progress.notices import LOG, WORK_S, call_with_level, notices
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -35,7 +35,9 @@ class LogMessagesUnasked(Check):
     since = "2026-07-28"
     eras = ("modern",)
     tools = (
-        Tool(name="gwp092_@", steps=(Step("log", data='{"level":"error","data":"nobody asked"}', seconds=WORK_S),)),
+        ScriptedTool(
+            name="gwp092_@", steps=(ScriptStep("log", data='{"level":"error","data":"nobody asked"}', seconds=WORK_S),)
+        ),
     )
 
     async def play(self, lab: Lab) -> None:

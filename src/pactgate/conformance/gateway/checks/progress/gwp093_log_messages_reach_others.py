@@ -14,8 +14,8 @@ from pactgate.conformance.gateway.checks.progress.notices import (
     set_level,
 )
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Side
-from pactgate.conformance.gateway.script import Step, Tool
+from pactgate.conformance.gateway.recording import CheckRecording, ScriptedSide
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence
 
 
@@ -42,7 +42,9 @@ class LogMessagesReachOthers(Check):
     servers = ("lh", "mh", "dh")
     runs_alone = True
     tools = (
-        Tool(name="gwp093_@", steps=(Step("log", data='{"level":"error","data":"of one call"}', seconds=WORK_S),)),
+        ScriptedTool(
+            name="gwp093_@", steps=(ScriptStep("log", data='{"level":"error","data":"of one call"}', seconds=WORK_S),)
+        ),
     )
 
     async def play(self, lab: Lab) -> None:
@@ -56,7 +58,7 @@ class LogMessagesReachOthers(Check):
         callers = {
             frame.who
             for frame in recording.frames
-            if frame.side is Side.CLIENT and frame.is_sent and '"tools/call"' in frame.data
+            if frame.side is ScriptedSide.CLIENT and frame.is_sent and '"tools/call"' in frame.data
         }
         for notice in notices(recording, LOG):
             if notice.frame.who not in callers:

@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.checks.progress.notices import LOG_LEVEL, logging_clients
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -33,7 +33,7 @@ class UnknownLogLevelAccepted(Check):
     family = Family.PROGRESS
     level = RequirementLevel.SHOULD
     servers = ("lh", "mh", "ls", "ms")
-    tools = (Tool(name="gwp094_@"),)
+    tools = (ScriptedTool(name="gwp094_@"),)
 
     async def play(self, lab: Lab) -> None:
         async with lab.listeners(self) as clients:

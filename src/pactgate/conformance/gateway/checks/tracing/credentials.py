@@ -11,7 +11,7 @@ from typing import Final
 from pactgate.conformance.gateway.check import Check
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
-from pactgate.conformance.gateway.recording import CheckRecording, Frame, Route, Side
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute, Frame, ScriptedSide
 from pactgate.conformance.gateway.script import named
 from pactgate.conformance.rule import Evidence
 
@@ -41,11 +41,11 @@ async def play_headers(check: Check, lab: Lab, headers: Mapping[str, str]) -> No
 def judge_header(check: Check, recording: CheckRecording, name: str) -> Iterator[Evidence]:
     """No server was sent a header of this name: it has no credentials at the scripted servers, so it would be the client's."""
     for index, frame in enumerate(recording.frames):
-        if frame.side is Side.SERVER and not frame.is_sent and header(frame, name):
+        if frame.side is ScriptedSide.SERVER and not frame.is_sent and header(frame, name):
             yield check.evidence(index, "", f"{frame.who} got the header {name}")
 
 
-async def uncredited(lab: Lab, route: Route, label: str, headers: Mapping[str, str | None]) -> Frame:
+async def uncredited(lab: Lab, route: ClientRoute, label: str, headers: Mapping[str, str | None]) -> Frame:
     """A first request of a client that has none of the operator's credentials."""
     client = ScriptedClient(lab.gateway.http, lab.gateway.urls[route.server], route.era)
     info = '"clientInfo":{"name":"gwp","version":"1"}'

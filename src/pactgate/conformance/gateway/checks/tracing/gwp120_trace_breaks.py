@@ -9,7 +9,7 @@ from typing import Final
 from pactgate.conformance.gateway.check import Family, FidelityCheck
 from pactgate.conformance.gateway.checks.tracing.contexts import judge_context
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence
 
 _TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -35,7 +35,7 @@ class TraceBreaks(FidelityCheck):
     code = "GWP-120"
     spec = "basic/index#meta"
     family = Family.TRACING
-    tools = (Tool(name="gwp120_@"),)
+    tools = (ScriptedTool(name="gwp120_@"),)
     meta = f'"traceparent":"00-{_TRACE}-00f067aa0ba902b7-01"'
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Family, FidelityCheck
 from pactgate.conformance.gateway.checks.tracing.contexts import judge_context
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence
 
 
@@ -31,7 +31,7 @@ class TraceStateVanishes(FidelityCheck):
     code = "GWP-121"
     spec = "basic/index#meta"
     family = Family.TRACING
-    tools = (Tool(name="gwp121_@"),)
+    tools = (ScriptedTool(name="gwp121_@"),)
     meta = '"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","tracestate":"gwp=a:1,other@gwp=b2"'
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:

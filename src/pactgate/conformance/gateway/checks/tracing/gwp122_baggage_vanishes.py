@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Family, FidelityCheck
 from pactgate.conformance.gateway.checks.tracing.contexts import judge_context
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence
 
 
@@ -31,7 +31,7 @@ class BaggageVanishes(FidelityCheck):
     code = "GWP-122"
     spec = "basic/index#meta"
     family = Family.TRACING
-    tools = (Tool(name="gwp122_@"),)
+    tools = (ScriptedTool(name="gwp122_@"),)
     meta = '"baggage":"tenant=gwp%20122;ttl=1,user=%C3%A9"'
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:

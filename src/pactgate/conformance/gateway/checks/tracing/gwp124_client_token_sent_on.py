@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.tracing.credentials import WRONG, judge_header, play_headers
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -35,7 +35,7 @@ class ClientTokenSentOn(Check):
     level = RequirementLevel.MUST
     servers = ("lh", "mh", "dh")
     needs_gateway = True
-    tools = (Tool(name="gwp124_@"),)
+    tools = (ScriptedTool(name="gwp124_@"),)
 
     async def play(self, lab: Lab) -> None:
         has_own = any(name.lower() == "authorization" for name in lab.gateway.identity)

@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.tracing.credentials import judge_header, play_headers
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence
 
 
@@ -33,7 +33,7 @@ class CookiesSentOn(Check):
     family = Family.TRACING
     servers = ("lh", "mh", "dh")
     needs_gateway = True
-    tools = (Tool(name="gwp125_@"),)
+    tools = (ScriptedTool(name="gwp125_@"),)
 
     async def play(self, lab: Lab) -> None:
         await play_headers(self, lab, {"Cookie": "gwp=125"})

@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.tracing.credentials import WRONG, header, require_end, uncredited
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -34,7 +34,7 @@ class ChallengeMissing(Check):
     family = Family.TRACING
     level = RequirementLevel.MUST
     needs_gateway = True
-    tools = (Tool(name="gwp126_@"),)
+    tools = (ScriptedTool(name="gwp126_@"),)
 
     async def play(self, lab: Lab) -> None:
         require_end(lab)

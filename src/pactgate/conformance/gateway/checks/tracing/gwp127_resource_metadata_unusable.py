@@ -11,8 +11,8 @@ from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.checks.tracing.credentials import WRONG, header, require_end, uncredited
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
-from pactgate.conformance.gateway.recording import CheckRecording, Route
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 _METADATA: Final = re.compile(r'resource_metadata="([^"]+)"')
@@ -41,7 +41,7 @@ class ResourceMetadataUnusable(Check):
     family = Family.TRACING
     level = RequirementLevel.MUST
     needs_gateway = True
-    tools = (Tool(name="gwp127_@"),)
+    tools = (ScriptedTool(name="gwp127_@"),)
 
     async def play(self, lab: Lab) -> None:
         require_end(lab)
@@ -57,7 +57,7 @@ class ResourceMetadataUnusable(Check):
                 return
         raise NotApplicableError("It announces no OAuth: neither a challenge nor a well-known place leads to metadata.")
 
-    async def _read(self, lab: Lab, route: Route, url: str) -> int:
+    async def _read(self, lab: Lab, route: ClientRoute, url: str) -> int:
         client = ScriptedClient(lab.gateway.http, url, route.era)
         headers = {"Accept": "application/json", "Content-Type": None}
         status = 0

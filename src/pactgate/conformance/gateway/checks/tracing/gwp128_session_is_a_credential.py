@@ -8,7 +8,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.tracing.credentials import REFUSED, require_end, uncredited
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -34,7 +34,7 @@ class SessionIsACredential(Check):
     family = Family.TRACING
     level = RequirementLevel.MUST
     needs_gateway = True
-    tools = (Tool(name="gwp128_@"),)
+    tools = (ScriptedTool(name="gwp128_@"),)
 
     async def play(self, lab: Lab) -> None:
         require_end(lab)

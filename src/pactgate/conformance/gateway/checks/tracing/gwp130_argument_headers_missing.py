@@ -9,7 +9,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.tracing.credentials import header
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool, named
+from pactgate.conformance.gateway.script import ScriptedTool, named
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 _TYPES: Final = {"tenant": "string", "city": "string", "count": "integer", "flag": "boolean", "absent": "string"}
@@ -47,7 +47,9 @@ class ArgumentHeadersMissing(Check):
     level = RequirementLevel.MUST
     since = "2026-07-28"
     servers = ("mh",)
-    tools = (Tool(name="gwp130_@", members=f'"inputSchema":{{"type":"object","properties":{{{_PROPERTIES}}}}}'),)
+    tools = (
+        ScriptedTool(name="gwp130_@", members=f'"inputSchema":{{"type":"object","properties":{{{_PROPERTIES}}}}}'),
+    )
 
     async def play(self, lab: Lab) -> None:
         headers = {name: value for name, value in _EXPECTED.items() if value}

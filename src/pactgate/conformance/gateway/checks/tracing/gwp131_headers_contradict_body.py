@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.checks.tracing.credentials import header
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, Side
-from pactgate.conformance.gateway.script import Tool, named
+from pactgate.conformance.gateway.recording import CheckRecording, ScriptedSide
+from pactgate.conformance.gateway.script import ScriptedTool, named
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
@@ -35,7 +35,7 @@ class HeadersContradictBody(Check):
     level = RequirementLevel.MUST
     since = "2026-07-28"
     servers = ("mh",)
-    tools = (Tool(name="gwp131_@"),)
+    tools = (ScriptedTool(name="gwp131_@"),)
 
     async def play(self, lab: Lab) -> None:
         for route in lab.routes(self):
@@ -48,7 +48,7 @@ class HeadersContradictBody(Check):
             if not recording.at_server(exchange.route.server, exchange.request.label, is_sent=False):
                 yield self.evidence(exchange.index, "", f"{exchange.route}: the server never got the call")
         for index, frame in enumerate(recording.frames):
-            if frame.side is not Side.SERVER or frame.is_sent:
+            if frame.side is not ScriptedSide.SERVER or frame.is_sent:
                 continue
             message = plain_value(frame)
             found = message.get("params")

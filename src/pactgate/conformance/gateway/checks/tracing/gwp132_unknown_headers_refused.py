@@ -8,7 +8,7 @@ from typing import Final
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool, named
+from pactgate.conformance.gateway.script import ScriptedTool, named
 from pactgate.conformance.rule import Evidence
 
 _HEADERS: Final = {
@@ -40,7 +40,7 @@ class UnknownHeadersRefused(Check):
     code = "GWP-132"
     spec = "basic/transports/streamable-http"
     family = Family.TRACING
-    tools = (Tool(name="gwp132_@"),)
+    tools = (ScriptedTool(name="gwp132_@"),)
 
     async def play(self, lab: Lab) -> None:
         for route in lab.routes(self):

@@ -6,7 +6,7 @@ from pactgate.conformance.gateway.checks.bad_input.front_door import BadRequest,
 from pactgate.conformance.rule import RequirementLevel
 
 
-class EnvelopeMissing(FrontDoorCheck):
+class MetaLeftOut(FrontDoorCheck):
     """A modern request without its `_meta` is refused.
 
     What it checks

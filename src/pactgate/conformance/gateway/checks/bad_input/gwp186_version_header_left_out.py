@@ -6,7 +6,7 @@ from pactgate.conformance.gateway.checks.bad_input.front_door import META, BadRe
 from pactgate.conformance.rule import RequirementLevel
 
 
-class VersionHeaderMissing(FrontDoorCheck):
+class VersionHeaderLeftOut(FrontDoorCheck):
     """A modern request without its version header is refused.
 
     What it checks

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import Tool
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
-class ResultTypeMissing(Check):
+class ResultTypeDropped(Check):
     """Every result for a modern client has a `resultType`.
 
     What it checks
@@ -34,7 +34,7 @@ class ResultTypeMissing(Check):
     level = RequirementLevel.MUST
     eras = ("modern",)
     since = "2026-07-28"
-    tools = (Tool(name="gwp050_@"),)
+    tools = (ScriptedTool(name="gwp050_@"),)
 
     async def play(self, lab: Lab) -> None:
         for route in lab.routes(self):
