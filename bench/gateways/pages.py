@@ -20,9 +20,9 @@ _INTRO: Final = """\
 ![The share of the checks that each gateway passes](gateways.svg)
 
 What arrives at the other end of a gateway? [The gateway profile](gateway-profile.md) was played against gateways that install from
-the package indexes, this one included. [The checks](gateway-checks.md) say for each finding why it matters. A number is the checks that passed
-of those that could be asked: a gateway of one server is not asked about collisions, one of HTTP servers not about processes. Compare
-families rather than sums.
+the package indexes, this one included. [The checks](gateway-checks.md) say for each finding why it matters. A number is the checks
+that passed of those that could be asked: a gateway of one server is not asked about collisions, one of HTTP servers not about
+processes. Compare families rather than sums.
 
 Each gateway runs with the defaults of its documentation, except that it listens on 127.0.0.1, may reach servers on this machine, and has
 no rate limits. The commands below are exact: `make profile ARGS="--only fastmcp"` installs the same version and runs it again. Most
