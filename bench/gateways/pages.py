@@ -26,10 +26,9 @@ processes. Compare families rather than sums.
 
 Each gateway runs with the defaults of its documentation, except that it listens on 127.0.0.1, may reach servers on this machine, and has
 no rate limits. The commands below are exact: `make profile ARGS="--only fastmcp"` installs the same version and runs it again. Most
-findings have the level ADVICE: the specification leaves the matter open, and clients rely on it. Of FastMCP, mcp-proxy
-(PyPI) and most of LiteLLM one exchange of each finding was read by hand in the recording, of the other gateways some of them; the rest is
-what the checks say. Where the maintainers say that a behaviour is intended or known, it has the link. A finding that is wrong or unfair is
-a bug of the check; please tell us.
+findings have the level ADVICE: the specification leaves the matter open, and clients rely on it. Of each finding of a lost or changed
+message one exchange was read by hand in the recording. Where the maintainers say that a behaviour is intended or known, it has the link.
+A finding that is wrong or unfair is a bug of the check; please tell us.
 
 """
 
