@@ -50,7 +50,7 @@ def test_the_page_shows_what_one_property_of_a_request_costs() -> None:
 def test_every_aim_is_on_the_page_reached_or_not() -> None:
     figures = json.loads((DOCS / "performance.json").read_text())
     page = (DOCS / "performance.md").read_text()
-    for aim in [*figures["run"]["aims"], *figures["peers"]["aims"]]:
+    for aim in [aim for run in figures.values() if isinstance(run, dict) for aim in run.get("aims", ())]:
         word = "reached" if aim["met"] else "**not yet**"
         assert f"| {aim['title']} | {word} |" in page
 
