@@ -58,7 +58,7 @@ interop-keycloak: $(DEV_READY) ## log in at a real Keycloak with a real browser,
 	$(PYTEST) -v -m keycloak tests/interop/test_keycloak.py $(ARGS)
 
 coverage: $(DEV_READY) ## fail when the tests of protocol, core and pipeline reach too little of them (floor: pyproject.toml)
-	$(PYTEST) -q -n 2 --dist worksteal $(COVERED:%=--cov=pactgate.%) $(COVERED:%=tests/%) tests/journeys/test_permissions.py $(ARGS)
+	$(PYTEST) -q -n 2 --dist worksteal $(COVERED:%=--cov=pactgate.%) $(COVERED:%=tests/%) tests/journeys/test_permissions.py tests/journeys/test_caller_sign_in.py tests/journeys/test_call_path.py tests/journeys/test_other_requests.py $(ARGS)
 
 test-timing: $(DEV_READY) ## run the tests that compare times, one after the other, on a machine that does nothing else
 	$(PYTEST) -m timing $(ARGS)
