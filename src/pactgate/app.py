@@ -176,6 +176,7 @@ class Gateway:
             book=lambda: self.policies,
             tell=self.stories.get,
         )
+        self._known_lists = KnownLists(os.environ, config.file)
         self.connections = Connections(
             config.servers.values(),
             lambda server: self._dialer(server, info),
@@ -191,7 +192,7 @@ class Gateway:
             permissions=self._permissions,
             views=self._views,
             pinning=Pinning(config.lock.mode, config.pins),
-            known_lists=KnownLists(os.environ, config.file),
+            known_lists=self._known_lists,
         )
         self.connections.on_catalog_changed = self._catalog_changed
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
@@ -338,7 +339,8 @@ class Gateway:
         """The only client of the gateway: its capabilities are those of every session with a server."""
         if self._waits_for_client:
             self._waits_for_client = False
-            self._client_capabilities = relayable_of(caller, Era.LEGACY)
+            self._client_capabilities = offered = relayable_of(caller, Era.LEGACY)
+            self._known_lists.offered = encode_json(offered).decode() if offered else ""
             self.connections.start()
 
     async def stop(self, grace_s: float = GRACE_S, *, reason: str = "asked to") -> None:

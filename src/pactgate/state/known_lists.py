@@ -31,6 +31,8 @@ class KnownLists:
         home = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or "", ".local/state")
         self._folder = Path(home) / _FOLDER if os.path.isabs(home) else None
         self._config = os.path.abspath(config) if config is not None else ""
+        self.offered = ""
+        """What the only client of this run offers, as JSON: servers may list other tools for it."""
 
     def are_kept(self, config: ServerConfig) -> bool:
         """Whether the lists of a server are kept: what takes time to start or to reach, and is the same server in the next run.
@@ -69,7 +71,9 @@ class KnownLists:
                     os.unlink(name)
 
     def _path(self, folder: Path, server: str, identity: Sequence[str]) -> Path:
-        key = hashlib.sha256(encode_json([self._config, server, list(identity)])).hexdigest()
+        key = hashlib.sha256(
+            encode_json([self._config, server, list(identity), *filter(None, [self.offered])])
+        ).hexdigest()
         return folder / f"{key[:32]}.json"
 
     def _make_room(self, folder: Path) -> None:
