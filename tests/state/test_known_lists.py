@@ -65,3 +65,13 @@ def test_lists_are_kept_of_what_takes_time_to_start_but_never_of_our_own_tools(t
     assert [in_memory.are_kept(one) for one in (program, remote)] == [False, False]
     assert in_memory.are_kept(ServerConfig(id="a", command="npx", start="lazy"))
     assert not kept.are_kept(ServerConfig(id="c", tools="/srv/c.py"))
+
+
+def test_lists_for_a_client_that_offers_more_are_kept_apart(tmp_path: Path) -> None:
+    kept = KnownLists({"XDG_STATE_HOME": str(tmp_path)}, str(tmp_path / "pactgate.json"))
+    kept.offered = '{"sampling":{}}'
+    kept.write("files", ("files",), b"seventeen")
+    kept.offered = ""
+    assert kept.read("files", ("files",)) is None
+    kept.offered = '{"sampling":{}}'
+    assert kept.read("files", ("files",)) == b"seventeen"
