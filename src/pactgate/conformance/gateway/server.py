@@ -97,10 +97,11 @@ class ScriptedServer:
         label = call.label
         if call.message["method"] == "notifications/cancelled":
             label = self._dialogue.cancel(call) or label
-        self.log.add(is_sent=False, data=data, label=label, exchange=exchange, headers=headers)
         if "id" not in message:
+            self.log.add(is_sent=False, data=data, label=label, exchange=exchange, headers=headers)
             return None
         self._dialogue.begin(call)
+        self.log.add(is_sent=False, data=data, label=label, exchange=exchange, headers=headers)
         try:
             found = self._answer(call)
         finally:
