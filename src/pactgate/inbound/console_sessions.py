@@ -13,12 +13,12 @@ import hmac
 import secrets
 from collections import Counter
 from collections.abc import Callable
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from msgspec import Struct
 
 from pactgate.core.principal import Principal, PrincipalKind
+from pactgate.inbound.browser_pages import sent_cookie
 from pactgate.inbound.credentials import Admission, AuthError
 from pactgate.inbound.http_exchange import HttpExchange
 from pactgate.inbound.request_head import Headers
@@ -30,7 +30,6 @@ OPERATOR: Final = Principal("console:operator", ADMINISTRATOR, PrincipalKind.LOC
 """Whoever has the code has read it where the gateway was started."""
 MAX_SESSIONS: Final = 100
 SESSION_S: Final = 12 * 3600
-_MAX_COOKIE_CHARS: Final = 4096
 SIGNED_OUT: Final = AuthError(
     401, "Sign in to the console: open the link that `pactgate serve` printed, or use a token."
 )
@@ -110,16 +109,8 @@ class ConsoleSessions:
 
     def _sent(self, headers: Headers) -> bytes:
         """The digest of the cookie, which is the name of a session; nothing where there is none."""
-        sent = headers.get("cookie", [])
-        if len(sent) != 1 or len(sent[0]) > _MAX_COOKIE_CHARS:
-            return b""
-        cookies: SimpleCookie = SimpleCookie()
-        try:
-            cookies.load(sent[0])
-        except CookieError:
-            return b""
-        found = cookies.get(self._name(headers))
-        return b"" if found is None else _digest(found.value)
+        found = sent_cookie(headers, self._name(headers))
+        return _digest(found) if found else b""
 
     def _name(self, headers: Headers) -> str:
         """Gateways on other ports of this host have cookies of their own."""
