@@ -40,8 +40,11 @@ def members(encoded: str) -> dict[str, str]:
         return {}
 
 
-def say(exchange: HttpExchange, status: int, title: str, text: str, head: bytes = b"") -> None:
-    show(exchange, status, title, f"<p>{text.translate(IN_HTML)}</p>", head)
+def say(
+    exchange: HttpExchange, status: int, title: str, text: str, head: bytes = b"", *, to_console: bool = False
+) -> None:
+    link = '\n<p><a href="/console/">Back to the console</a></p>' if to_console else ""
+    show(exchange, status, title, f"<p>{text.translate(IN_HTML)}</p>{link}", head)
 
 
 def show(exchange: HttpExchange, status: int, title: str, body: str, head: bytes = b"") -> None:
@@ -81,6 +84,11 @@ def browser_of(exchange: HttpExchange, *, is_secure: bool) -> tuple[str, bytes]:
     """
     secret = sent_browser(exchange, is_secure=is_secure) or secrets.token_urlsafe(32)
     return secret, _set_cookie(secret, _COOKIE_S, is_secure=is_secure)
+
+
+def end_browser(*, is_secure: bool) -> bytes:
+    """The header line that removes the secret of a browser."""
+    return _set_cookie("", 0, is_secure=is_secure)
 
 
 def _set_cookie(secret: str, age_s: int, *, is_secure: bool) -> bytes:

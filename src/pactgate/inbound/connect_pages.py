@@ -14,17 +14,17 @@ from functools import partial
 from typing import Final, Protocol
 
 from pactgate.config.oauth_client import CALLBACK_PATH, CLIENT_NAME, DOCUMENT_PATH
-from pactgate.config.sections.oauth import Issuer
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.masking import IN_HTML
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.browser_pages import browser_of, members, say, send_to, sent_browser, show
 from pactgate.inbound.console_sessions import check_page
-from pactgate.inbound.credentials import Admission, AuthError, PendingCheck
+from pactgate.inbound.console_sign_in import ConsoleSignIn
+from pactgate.inbound.credentials import Admission, AuthError
 from pactgate.inbound.exchange_tasks import ExchangeTasks
 from pactgate.inbound.guess_brake import DelayedAnswer, GuessBrake
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
-from pactgate.inbound.oauth.id_tokens import principal_of
+from pactgate.inbound.oauth.id_tokens import CheckedPerson, PersonCheck, principal_of
 from pactgate.inbound.oauth.token_form import TokenRefusedError
 from pactgate.protocol.messages import encode_json
 
@@ -39,7 +39,10 @@ _GONE: Final = (
     "This link is not good any more: it was used, or ten minutes have passed. Call the tool again for another one."
 )
 _FOREIGN: Final = "This link is for somebody else. Nothing was stored. Do not open links that others sent you."
-_OTHER_BROWSER: Final = "This sign-in was not begun in this browser, or has ended. Nothing was stored."
+_OTHER_BROWSER: Final = (
+    "This sign-in was not begun in this browser, or has ended: an answer is good once, within ten minutes. "
+    "Nothing was stored. Begin again."
+)
 _DONE: Final = "You are signed in. You can close this page and go on in your client."
 _BAD_TOKEN: Final = "That token or key was not accepted."
 _LATER: Final = b"Retry-After: 1\r\n"
@@ -77,40 +80,8 @@ class SignInLinks(Protocol):
         """Keep the grant of an answer. Returns the server; None for what this browser did not begin. Raises GatewayFailure."""
 
 
-class CheckedPerson(Protocol):
-    """What an identity provider says of a person, and what it has to fit."""
-
-    @property
-    def link(self) -> str: ...
-
-    @property
-    def issuer(self) -> Issuer: ...
-
-    @property
-    def id_token(self) -> str: ...
-
-    @property
-    def client_id(self) -> str: ...
-
-    @property
-    def nonce(self) -> str: ...
-
-
-class PersonCheck(Protocol):
-    """Asks identity providers. `upstreams/oauth/person.py` has the one there is."""
-
-    def knows(self, issuer: str) -> bool:
-        """Whether people can sign in there."""
-
-    async def begin(self, issuer: str, link: str, redirect_uri: str, browser: str) -> str:
-        """The URL at which a person signs in. Raises GatewayFailure."""
-
-    async def finish(self, answer: Mapping[str, str], browser: str) -> CheckedPerson | None:
-        """Who it was; None for an answer to something else, or of another browser. Raises GatewayFailure."""
-
-
 class ConnectPages:
-    """`guard` says whose a token is; `person` asks identity providers who somebody is."""
+    """`guard` says whose a token is; `person` asks identity providers who somebody is; `console` takes what was begun at the console."""
 
     def __init__(
         self,
@@ -119,12 +90,14 @@ class ConnectPages:
         guard: Callable[[], Guard],
         checks: ExchangeTasks,
         brake: GuessBrake,
+        console: ConsoleSignIn | None = None,
     ) -> None:
         self._sign_ins = sign_ins
         self._person = person
         self._guard = guard
         self._checks = checks
         self._brake = brake
+        self._console = console
 
     def takes_body(self, exchange: HttpExchange) -> bool:
         """Whether a request is a form that has to be read whole before it is answered."""
@@ -197,9 +170,7 @@ class ConnectPages:
             return
         form, exchange.body = exchange.body.decode("utf-8", "replace"), b""
         token = members(form).get("token", "").strip()
-        found = self._guard().find_holder(token)
-        if isinstance(found, PendingCheck):
-            found = await found.wait()
+        found = await self._guard().find_holder(token)
         if isinstance(found, Admission) and found.check is None:
             await self._begin(exchange, link, ticket, found.principal.key)
             return
@@ -215,13 +186,15 @@ class ConnectPages:
         """What a browser brings from an identity provider, or from the authorization server of a server."""
         answer = members(exchange.head.url.partition(b"?")[2].decode("latin-1"))
         browser = sent_browser(exchange, is_secure=self._is_secure)
+        if self._console is not None and await self._console.take_answer(exchange, answer, browser, self._guard()):
+            return
         person = await self._person.finish(answer, browser)
         if person is not None:
             await self._take_person(exchange, person)
             return
         server = await self._sign_ins.finish(answer, browser)
         if server is None:
-            say(exchange, 403, "Refused", _OTHER_BROWSER)
+            say(exchange, 403, "Refused", _OTHER_BROWSER, to_console=self._console is not None)
         else:
             say(exchange, 200, f"Signed in to {server}", _DONE)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import secrets
 from collections import Counter
 from collections.abc import Callable
@@ -76,16 +77,17 @@ class ConsoleSessions:
             return SIGNED_OUT
         return Admission(session.principal, session.expires_at, check_page)
 
-    def open(self, principal: Principal, headers: Headers) -> SignedIn:
-        """Sign in. The code is used up with its sign-in. The oldest session of whoever has most makes room."""
+    def open(self, principal: Principal, headers: Headers, credential_end: float = math.inf) -> SignedIn:
+        """Sign in, until the credential ends. The code is used up with its sign-in. The oldest session of whoever has most makes room."""
         if principal == OPERATOR:
             self.code = secrets.token_urlsafe(32)
         now, token, key = self._wall(), secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         self._sessions = {digest: one for digest, one in self._sessions.items() if one.expires_at > now}
         while len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[self._spare()]
-        self._sessions[_digest(token)] = _Session(_digest(key), principal, now + SESSION_S)
-        return SignedIn(key, self._cookie(headers, token, SESSION_S))
+        end = min(now + SESSION_S, credential_end)
+        self._sessions[_digest(token)] = _Session(_digest(key), principal, end)
+        return SignedIn(key, self._cookie(headers, token, math.ceil(end - now)))
 
     def close(self, headers: Headers) -> bytes:
         """Sign out. Returns the header line that removes the cookie."""
