@@ -7,7 +7,7 @@ import { Now } from "./now";
 import { toast } from "./parts";
 import { place, to, watchLinks } from "./router";
 import { Servers } from "./servers";
-import { begin, signIn, signInProblem, signOut, who } from "./session";
+import { begin, issuers, signIn, signInAt, signInProblem, signOut, who } from "./session";
 import { Settings } from "./settings";
 import { isLive, startStream, streamFor } from "./store";
 import "./style.css";
@@ -60,6 +60,10 @@ function Console() {
 function SignIn() {
   const [secret, setSecret] = useState("");
   const [isBusy, setBusy] = useState(false);
+  const [known, setKnown] = useState<string[]>([]);
+  useEffect(() => {
+    issuers().then(setKnown, () => undefined); // a token still does
+  }, []);
   const send = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
@@ -69,13 +73,16 @@ function SignIn() {
   return (
     <main class="sign-in">
       <h1>Pactgate</h1>
-      <p>Open the link that <code>pactgate serve</code> printed: it signs in once. Or use a token or key of yours.</p>
+      {known.map((issuer) => (
+        <button key={issuer} type="button" class="primary" onClick={() => void signInAt(issuer)}>Sign in with {issuer.replace(/^https?:\/\/|\/$/g, "")}</button>
+      ))}
+      <p>{known.length ? "Or open" : "Open"} the link that <code>pactgate serve</code> printed: it signs in once. Or use a token or key of yours.</p>
       <form onSubmit={send}>
         <div class="field">
           <label for="secret">Token, key or code</label>
           <input id="secret" type="password" autocomplete="off" required value={secret} onInput={(event) => setSecret(event.currentTarget.value)} />
         </div>
-        <div class="actions"><button type="submit" class="primary" disabled={isBusy}>Sign in</button></div>
+        <div class="actions"><button type="submit" class={known.length ? "" : "primary"} disabled={isBusy}>Sign in</button></div>
       </form>
       {signInProblem.value ? <p class="bad" role="alert">{signInProblem.value}</p> : null}
     </main>
