@@ -89,11 +89,12 @@ def key_of(page: Page) -> str:
 
 
 @asynccontextmanager
-async def served(folder: Path, **login: Any) -> AsyncIterator[Place]:
+async def served(folder: Path, more: dict[str, Any] | None = None, **login: Any) -> AsyncIterator[Place]:
+    """`more` are further settings of the issuer, `login` those of the client."""
     with sign_in_server() as server:
         server.access_token = lambda asked: token_of(server, asked)
         keys = {"keys": [public_jwk(rsa_key(), kid="one", use="sig")]}
-        issuer = {"issuer": server.origin, "audiences": [AUDIENCE], "jwks": keys}
+        issuer = {"issuer": server.origin, "audiences": [AUDIENCE], "jwks": keys, **(more or {})}
         entry = {"command": sys.executable, "args": [str(UPSTREAM), json.dumps({"tools": ["look", "write"]})]}
         settings = {
             "mcpServers": {"files": entry},
@@ -143,6 +144,10 @@ async def test_the_provider_is_asked_for_the_scopes_of_the_settings_and_for_this
             assert query["resource"] == [f"{place.address}/mcp"]
             assert query["redirect_uri"] == [f"{place.address}/connect/callback"]
             assert query["code_challenge_method"] == ["S256"]
+    async with served(tmp_path, {"quirks": "entra"}, scopes=["api://x/mcp.read"]) as place:
+        begun = await place.begin(Browser("Alice"))
+        query = parse_qs(urlsplit(json.loads(begun.text)["url"]).query)
+        assert (query["scope"], "resource" in query) == (["openid api://x/mcp.read"], False)
 
 
 async def test_a_session_ends_with_the_token_whether_it_was_given_or_pasted(tmp_path: Path) -> None:

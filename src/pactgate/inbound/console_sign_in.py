@@ -83,8 +83,9 @@ class ConsoleSignIn:
     def begin(self, exchange: HttpExchange, issuer: str) -> None:
         """Tell the page of the console where to go. Only the page itself may ask."""
         base, auth = self._base(), self._auth()
-        login = next((one.login for one in auth.issuers if one.issuer == issuer), None)
-        if base is None or login is None:
+        settings = next((one for one in auth.issuers if one.issuer == issuer), None)
+        login = None if settings is None else settings.login
+        if base is None or settings is None or login is None:
             self._refuse(exchange, 404, "Nobody can sign in there now; load the page again.")
         elif exchange.headers.get("origin") != [_origin_of(base)]:  # the answer would come to another cookie jar
             self._refuse(exchange, 400, f"Open the console at {base}/console/ to sign in this way.")
@@ -96,7 +97,8 @@ class ConsoleSignIn:
                 "",
                 f"{base}{CALLBACK_PATH}",
                 browser,
-                resource=auth.resource or f"{base}/mcp",
+                # Entra refuses the parameter (AADSTS9010010): there the names of scopes say what a token is for.
+                resource="" if settings.quirks == "entra" else auth.resource or f"{base}/mcp",
                 scopes=login.scopes or (ScopePolicy(auth.scopes).read.name,),
             )
             give_up = partial(self._refuse, exchange, 503, head=_LATER)
