@@ -31,7 +31,7 @@ export function Calls() {
         />
         <button type="submit" class="primary">Filter</button>
         {who.value?.isAdmin ? <button type="button" title="Save the recorded messages of these calls, at most the last 200" onClick={() => void exportCalls(filter)}>Export</button> : null}
-        <button type="button" aria-pressed={frozen !== null} onClick={() => setFrozen(frozen ? null : calls.value)}>{frozen ? "Go on" : "Pause"}</button>
+        <button type="button" aria-pressed={frozen !== null} onClick={() => setFrozen(frozen ? null : calls.value)}>{frozen ? "Resume" : "Pause"}</button>
       </form>
       <p id="filter-help" class={filterProblem.value ? "bad" : "dim hint"} role={filterProblem.value ? "alert" : undefined}>
         {filterProblem.value || `${FIELDS} with * ? ! > <, or words`}
@@ -97,13 +97,15 @@ export function OneCall({ id }: { id: string }) {
   useEffect(() => {
     setCall(null);
     setProblem("");
-    read<Trace>(`/api/calls/${encodeURIComponent(id)}`).then(setCall, (fault: Error) =>
-      setProblem(
+    const end = new AbortController();
+    read<Trace>(`/api/calls/${encodeURIComponent(id)}`, end.signal).then(setCall, (fault: Error) =>
+      end.signal.aborted ? undefined : setProblem(
         fault instanceof ApiError && fault.status === 404
           ? "The gateway does not know this call any more: it keeps the last 1,000. The audit log may have it (pactgate explain)."
           : reason(fault),
       ),
     );
+    return () => end.abort();
   }, [id]);
   if (problem) return <Empty>{problem} <a href={to("calls")}>All calls</a></Empty>;
   if (!call) return <Empty>Loading …</Empty>;

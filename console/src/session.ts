@@ -56,6 +56,11 @@ export function parsed(text: string): Json {
   );
 }
 
+/** Whether it is such an integer. */
+export function isExact(value: Json): value is { rawJSON: string } {
+  return typeof value === "object" && value !== null && "rawJSON" in value && Object.isFrozen(value);
+}
+
 /** What went wrong, for people. */
 export function reason(fault: unknown): string {
   return fault instanceof ApiError ? fault.message : "The gateway can't be reached.";

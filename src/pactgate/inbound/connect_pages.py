@@ -186,7 +186,7 @@ class ConnectPages:
         """What a browser brings from an identity provider, or from the authorization server of a server."""
         answer = members(exchange.head.url.partition(b"?")[2].decode("latin-1"))
         browser = sent_browser(exchange, is_secure=self._is_secure)
-        if self._console is not None and await self._console.take_answer(exchange, answer, browser, self._guard()):
+        if self._console is not None and await self._console.take_answer(exchange, answer, browser, self._guard):
             return
         person = await self._person.finish(answer, browser)
         if person is not None:

@@ -104,7 +104,9 @@ class ConsoleSignIn:
             give_up = partial(self._refuse, exchange, 503, head=_LATER)
             exchange.work = self._tasks.start(partial(self._answer, exchange, url, cookie), give_up)
 
-    async def take_answer(self, exchange: HttpExchange, answer: Mapping[str, str], browser: str, guard: Guard) -> bool:
+    async def take_answer(
+        self, exchange: HttpExchange, answer: Mapping[str, str], browser: str, guard: Callable[[], Guard]
+    ) -> bool:
         """Open a session for whom a browser brings from a provider. Returns whether this browser began it here."""
         say_why = partial(say, exchange, head=end_browser(is_secure=self._is_secure), to_console=True)
         try:
@@ -115,7 +117,7 @@ class ConsoleSignIn:
         if person is None:
             return False
         try:
-            admission = await _admitted(person, guard)
+            admission = await _admitted(person, guard())
         except _NotAcceptedError as refusal:
             target = f"{exchange.method} {exchange.path}"
             reason = f"sign-in to the console: {refusal.reason}"
