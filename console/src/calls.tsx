@@ -63,7 +63,7 @@ export function Calls() {
 }
 
 /** Save the messages of the calls as a capture, which `pactgate compliance` and `pactgate replay` read. */
-export async function exportCalls(filter: string): Promise<void> {
+async function exportCalls(filter: string): Promise<void> {
   const query = filter ? `?filter=${encodeURIComponent(filter)}` : "";
   await save("calls.json", `/api/messages${query}`).catch((fault: unknown) => say(reason(fault)));
 }
@@ -76,13 +76,11 @@ interface Trace extends Call {
   ruleAt?: string | null;
   version: string | null;
   requested: string | null;
-  via: string | null;
   category: string | null;
   revision: string | null;
   truncated: boolean;
   validated: boolean;
   effects: string | null;
-  operations: Json[];
   violations: string[];
   message: string | null;
   party: string | null;

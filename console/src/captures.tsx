@@ -16,7 +16,6 @@ interface Capture {
   leg: string;
   label: string;
   startedAt: string;
-  changedAt: string;
   sizeBytes: number;
   isOpen: boolean;
 }

@@ -111,7 +111,7 @@ export async function answerTo(
 }
 
 /** What a peer says has any shape. */
-export type Said = any;
+type Said = any;
 
 /** The messages of an answer, whether it is one or a stream. Throws CallError. */
 export async function* messagesOf(answer: Response): AsyncGenerator<Said> {

@@ -167,7 +167,7 @@ function SignInButton({ server }: { server: Server }) {
   return (
     <div class="actions">
       {/^https?:\/\//.test(url) ? (
-        <a class="button primary" href={url} target="_blank" rel="noopener noreferrer">Go on at {new URL(url).host}</a>
+        <a class="button primary" href={url} target="_blank" rel="noopener noreferrer">Continue at {new URL(url).host}</a>
       ) : (
         <button type="button" class="primary" onClick={begin}>Sign in</button>
       )}

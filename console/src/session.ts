@@ -7,7 +7,7 @@ const SESSION = "/console/session";
 const ISSUERS = "/console/issuers";
 const PLACE = "pactgate-console-place";
 
-export interface Who {
+interface Who {
   subject: string;
   isAdmin: boolean;
   needsToken: boolean;

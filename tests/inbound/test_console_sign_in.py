@@ -89,7 +89,9 @@ def key_of(page: Page) -> str:
 
 
 @asynccontextmanager
-async def served(folder: Path, more: dict[str, Any] | None = None, **login: Any) -> AsyncIterator[Place]:
+async def served(
+    folder: Path, more: dict[str, Any] | None = None, resource: str | None = None, **login: Any
+) -> AsyncIterator[Place]:
     """`more` are further settings of the issuer, `login` those of the client."""
     with sign_in_server() as server:
         server.access_token = lambda asked: token_of(server, asked)
@@ -99,8 +101,8 @@ async def served(folder: Path, more: dict[str, Any] | None = None, **login: Any)
         settings = {
             "mcpServers": {"files": entry},
             "categories": {"*.look": "query", "*.write": "mutation"},
-            "auth": {"issuers": [{**issuer, "login": {"clientId": "gateway", **login}}]},
-            "listen": {"port": 0},
+            "auth": {"issuers": [{**issuer, "login": {"clientId": "gateway", **login}}], "resource": resource},
+            "listen": {"port": 0, "allowedHosts": ["gw.example"]},
         }
         config = folder / "pactgate.json"
         config.write_text(json.dumps(settings))
@@ -275,6 +277,18 @@ async def test_only_the_page_of_the_console_at_its_own_address_begins(tmp_path: 
             "POST", "/console/issuers/https%3A%2F%2Fevil.example", {**sent, **head, "x-pactgate-console": "x"}
         )
         assert (await place.ask(unknown)).status == 404
+
+
+async def test_behind_a_proxy_the_browser_comes_back_to_the_public_address(tmp_path: Path) -> None:
+    async with served(tmp_path, resource="https://GW.example:443/mcp") as place:
+        head = {"content-type": "application/json", "content-length": "0", "origin": "https://gw.example"}
+        sent = {name.replace("_", "-"): value for name, value in place.page.items()}
+        path = f"/console/issuers/{quote(place.server.origin, safe='')}"
+        answer = await place.ask(request("POST", path, {**sent, **head, "host": "gw.example"}))
+        query = parse_qs(urlsplit(answer.json["url"]).query)
+        assert query["redirect_uri"] == ["https://GW.example:443/connect/callback"]
+        assert query["resource"] == ["https://GW.example:443/mcp"]
+        assert (answer.header("set-cookie") or "").startswith("__Host-pactgate-connect=")
 
 
 async def test_without_a_client_at_the_provider_there_is_no_button(tmp_path: Path) -> None:

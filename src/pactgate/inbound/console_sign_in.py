@@ -1,9 +1,8 @@
 """People sign in to the console at an identity provider: the browser is sent there, and comes back to `/connect/callback`.
 
 The session is that of the access token which the provider gives for this gateway: its principal, its rights, and no longer than it lasts.
-The token passes the checks of every other token and is not kept; the ID token shows that it belongs to this sign-in. Bounded: sign-ins
-that begin at a time; whoever keeps those that are under way bounds them too. Must not: send a browser anywhere but to the provider and to
-the console.
+The token passes the checks of every other one; the ID token shows that it belongs to this sign-in. Bounded: sign-ins that begin at a time,
+and those that wait for their answer. Must not: send a browser anywhere but to the provider and to the console.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ class ConsoleSignIn:
         login = None if settings is None else settings.login
         if base is None or settings is None or login is None:
             self._refuse(exchange, 404, "Nobody can sign in there now; load the page again.")
-        elif exchange.headers.get("origin") != [_origin_of(base)]:  # the answer would come to another cookie jar
+        elif exchange.headers.get("origin") != [_origin_of(base)]:  # the cookie would not come along with the answer
             self._refuse(exchange, 400, f"Open the console at {base}/console/ to sign in this way.")
         else:
             browser, cookie = browser_of(exchange, is_secure=self._is_secure)
@@ -171,5 +170,7 @@ async def _admitted(person: CheckedPerson, guard: Guard) -> Admission:
 
 
 def _origin_of(base: str) -> str:
-    parts = urlsplit(base)
-    return f"{parts.scheme}://{parts.netloc}".lower()
+    """As browsers write it: without the port that goes without saying."""
+    parts = urlsplit(base.lower())
+    default = ":443" if parts.scheme == "https" else ":80"
+    return f"{parts.scheme}://{parts.netloc.removesuffix(default)}"
