@@ -149,7 +149,7 @@ async def test_the_provider_is_asked_for_the_scopes_of_the_settings_and_for_this
     async with served(tmp_path, {"quirks": "entra"}, scopes=["api://x/mcp.read"]) as place:
         begun = await place.begin(Browser("Alice"))
         query = parse_qs(urlsplit(json.loads(begun.text)["url"]).query)
-        assert (query["scope"], "resource" in query) == (["openid api://x/mcp.read"], False)
+        assert (query["scope"], "resource" in query) == (["openid profile api://x/mcp.read"], False)
 
 
 async def test_a_session_ends_with_the_token_whether_it_was_given_or_pasted(tmp_path: Path) -> None:

@@ -74,8 +74,10 @@ class PersonSignIn:
         """The URL at which a person signs in. `resource` and `scopes` are what an access token is wanted for. Raises GatewayFailure."""
         settings, nonce = self._settings_of(issuer), secrets.token_urlsafe(32)
         assert settings is not None, "only issuers that are known are asked"
+        # Entra names people by `oid`, and puts it into an ID token for `profile` only.
+        own = ("openid", "profile") if settings.quirks == "entra" else ("openid",)
         found, client, request = await self._fetcher(settings).run(
-            _ask(settings, redirect_uri, resource, tuple(dict.fromkeys(("openid", *scopes))))
+            _ask(settings, redirect_uri, resource, tuple(dict.fromkeys((*own, *scopes))))
         )
         begun = _Begun(link, digest(browser), issuer, nonce, request, client, found.token_endpoint)
         await self._handoffs.put(f"person {request.state}", msgspec.json.encode(begun), TICKET_S)
