@@ -143,9 +143,9 @@ def test_a_name_has_one_key_until_it_is_rotated_or_gone() -> None:
     assert len(again.keys) == 1, "an expired one is replaced"
     with pytest.raises(GatewayFailure):
         rotate_key(ring, "ci", now=NOW + 11, expires=None, overlap_s=0)
-    assert revoke_key(ring, "ci").keys == revoke_key(ring, str(read_id(text))).keys == ()
+    assert revoke_key(ring, "ci", now=NOW).keys == revoke_key(ring, str(read_id(text)), now=NOW).keys == ()
     with pytest.raises(GatewayFailure):
-        revoke_key(ring, "nobody")
+        revoke_key(ring, "nobody", now=NOW)
 
 
 def test_the_day_of_the_last_use_is_noted() -> None:

@@ -1,8 +1,8 @@
 """The replicas that share a store: who they are, which of them wrote what, and when all of them have to look again.
 
 Each replica says every `BEAT_S` that it lives; one that has not for `LIFE_S` by the clock of the store is gone. Every `LOOK_S` a replica
-reads the epochs: a number per server that rises with every call that may have changed something, and one for rights that were taken
-away. While the store can't be asked, the last known replicas stay known, and the epochs count as unknown.
+reads the epochs: a number per server that rises with every call that may have changed something, one for rights that were taken away, and
+one for the list of revoked keys. While the store can't be asked, the last known replicas stay known, and the epochs count as unknown.
 Must not: put an address or an id into the store unsealed.
 """
 
@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from pactgate.core.events import Emit, ReplicaJoined, ReplicaVanished
 from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.state.revoked_keys import RevokedKeys
 from pactgate.state.sealing_keys import SealingKeys
 from pactgate.state.shared_store import SharedStore, StoreScript, StoreUnavailableError
 
@@ -35,6 +36,7 @@ _MEMBERS_KEY: Final = "replicas"
 _EPOCHS_KEY: Final = "epochs"
 _LOOK_AGAIN: Final = "look"
 _JOINED: Final = "joined"
+_REVOKED: Final = "revoked"
 _NOW: Final = "now"
 _BORN: Final = "born"
 """When the epochs began, in microseconds of the store's clock: what it knew before that is lost."""
@@ -93,6 +95,7 @@ class ReplicaSet:
         """Told the address of each replica that has gone."""
         self.on_stale: Callable[[str | None], None] = lambda server: None
         self.on_look_again: Callable[[], None] = _ignore
+        self.revoked = RevokedKeys(store, keys)
         self._store = store
         self._keys = keys
         self._emit = emit
@@ -120,13 +123,21 @@ class ReplicaSet:
         Looks at the store for the first time. Within its bound, whatever the store does.
         """
         self._entry = self._keys.seal(_PURPOSE, msgspec.json.encode(_Member(self.replica, address)))
-        await self._look()
+        await self.look()
         if self.addresses:  # a client that is served here next may be served there a moment later
             await self._raise(_JOINED)
             await asyncio.sleep(2 * LOOK_S)
 
     def start(self) -> None:
         self._spawn(self._run())
+
+    async def look(self) -> None:
+        """Look at the store once, and say what it has to be told."""
+        try:
+            await self._ask()
+        except Exception as fault:  # noqa: BLE001 - a replica that stops looking would serve what is stale
+            self._barrier.report("replicas", fault)
+            self._lose_sight()
 
     async def stop(self) -> None:
         """Leave: the others know at their next look."""
@@ -170,15 +181,8 @@ class ReplicaSet:
 
     async def _run(self) -> None:
         while True:
-            await self._look()
+            await self.look()
             await asyncio.sleep(LOOK_S)
-
-    async def _look(self) -> None:
-        try:
-            await self._ask()
-        except Exception as fault:  # noqa: BLE001 - a replica that stops looking would serve what is stale
-            self._barrier.report("replicas", fault)
-            self._lose_sight()
 
     async def _ask(self) -> None:
         if not await self._store.probe():
@@ -189,7 +193,9 @@ class ReplicaSet:
             for name in tuple(self._owed):
                 await self._store.run(_RAISE, _EPOCHS_KEY, name, _KEPT_MS)
                 self._owed.discard(name)
-            self._take_epochs(await self._store.run(_READ, _EPOCHS_KEY, _KEPT_MS), asked_at)
+            epochs = self._take_epochs(await self._store.run(_READ, _EPOCHS_KEY, _KEPT_MS), asked_at)
+            if await self.revoked.exchange(self.store_born_at, epochs.get(_REVOKED, 0)):
+                await self._raise(_REVOKED)
             if asked_at >= self._beat_at:
                 arguments = self._entry, b"", int(LIFE_S * 1000), _KEPT_MS
                 self._take_members(await self._store.run(_BEAT, _MEMBERS_KEY, *arguments))
@@ -204,7 +210,7 @@ class ReplicaSet:
         self._in_sight_since = None
         self._cached_since.clear()
 
-    def _take_epochs(self, found: list[bytes], asked_at: float) -> None:
+    def _take_epochs(self, found: list[bytes], asked_at: float) -> Mapping[str, int]:
         before = self._epochs
         self._epochs = now = {name.decode(): int(number) for name, number in zip(found[::2], found[1::2], strict=True)}
         self.clock_ahead_s = now.pop(_NOW) / 1e6 - time.time()
@@ -215,9 +221,9 @@ class ReplicaSet:
             if self._has_looked:
                 self.on_look_again()
             self._has_looked = True
-            return
+            return now
         if before == now:
-            return
+            return now
         for server, name in self._names.items():
             if before.get(name, 0) != now.get(name, 0):
                 self.on_stale(server)
@@ -225,6 +231,7 @@ class ReplicaSet:
             self.on_look_again()
         if before.get(_JOINED, 0) != now.get(_JOINED, 0):
             self._beat_at = 0.0
+        return now
 
     def _take_members(self, entries: list[bytes]) -> None:
         members: dict[str, str] = {}
