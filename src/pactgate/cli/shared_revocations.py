@@ -18,14 +18,14 @@ def share_revoked(config: Path, ring: KeyRing) -> None:
     try:
         state = load_config(config, only=("state",)).state
     except InvalidConfigError as error:
-        trouble = "; ".join(problem.message for problem in error.problems)
+        trouble = "; ".join(f"{problem.message} {problem.hint}".strip() for problem in error.problems)
     else:
         if state.url is None:
             return
         trouble = asyncio.run(_share(state, state.url, ring))
     if trouble:
         terminal.warning(
-            f"The shared store could not be told ({trouble}). A gateway that runs with this file tells it when it can; until then "
+            f"The shared store could not be told: {trouble} A gateway that runs with this file tells it when it can; until then "
             "replicas with files of their own accept the key."
         )
 
@@ -41,6 +41,6 @@ async def _share(state: StateSection, url: str, ring: KeyRing) -> str:
     replicas = ReplicaSet(store, keys_of(state), new_replica_id(), lambda event: None)
     replicas.revoked.publish(ring.revoked)
     await replicas.look()
-    trouble = "" if replicas.is_fresh else store.trouble or "its answer can't be read"
+    trouble = "" if replicas.is_fresh else f"{store.trouble or 'its answer can not be read'}."
     await store.close()
     return trouble

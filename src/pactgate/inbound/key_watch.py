@@ -1,8 +1,8 @@
 """Keeps the API keys of a running gateway like their file: looks at it once a second, and notes in it which keys were used.
 
-A change by any process is felt within a second, on what is open too, and so is a key that another replica has revoked. The day of a key's last use is written by a thread, at most once a
-minute, and only for keys that were not used on that day before. A file that can't be read changes nothing and is reported once. Must not:
-be asked by a request.
+A change by any process is felt within a second, on what is open too, and so is a key that another replica has revoked. The day of a key's
+last use is written by a thread, at most once a minute, and only for keys that were not used on that day before. A file that can't be read
+changes nothing and is reported once. Must not: be asked by a request.
 """
 
 from __future__ import annotations
