@@ -41,6 +41,6 @@ async def _share(state: StateSection, url: str, ring: KeyRing) -> str:
     replicas = ReplicaSet(store, keys_of(state), new_replica_id(), lambda event: None)
     replicas.revoked.publish(ring.revoked)
     await replicas.look()
-    trouble = "" if replicas.is_fresh else f"{store.trouble or 'its answer can not be read'}."
+    trouble = "" if replicas.is_fresh else f"{store.trouble}." if store.trouble else "Its answer can't be read."
     await store.close()
     return trouble
