@@ -43,7 +43,7 @@ class Admission:
         emit: Emit,
         subject_tokens: SubjectTokens,
         *,
-        revoked: RevokedKeys | None,
+        revoked: RevokedKeys | None = None,
         on_keys: Callable[[], None],
     ) -> None:
         """`client` asks identity providers. `revoked` has the API keys that other replicas have revoked. `on_keys` is called when

@@ -23,7 +23,6 @@ from tests.support.redis_server import RedisServer, needs_redis
 pytestmark = [pytest.mark.interop, needs_redis, pytest.mark.timeout(60)]
 
 STATED_S = 2.0
-SECRET = {"PACTGATE_KEY": KEY}
 
 
 class Machines:
@@ -35,17 +34,17 @@ class Machines:
         for machine in (self.here, self.there):
             machine.mkdir()
             write_config(machine, {}, state={"url": redis.url})
-        self.keys = [run(self.here, "keys", "add", name, **SECRET).stdout.strip() for name in ("ci", "ops")]
+        self.keys = [run(self.here, "keys", "add", name, PACTGATE_KEY=KEY).stdout.strip() for name in ("ci", "ops")]
         shutil.copy2(self.here / "pactgate.keys", self.there)
 
     def serve(self, machine: Path) -> Served:
-        served = self._stack.enter_context(Served(machine, **SECRET))
+        served = self._stack.enter_context(Served(machine, PACTGATE_KEY=KEY))
         assert served.url
         return served
 
     async def revoke(self) -> str:
         """What the command complained of. In a thread: it has a loop of its own."""
-        done = await asyncio.to_thread(run, self.here, "keys", "revoke", "ci", **SECRET)
+        done = await asyncio.to_thread(run, self.here, "keys", "revoke", "ci", PACTGATE_KEY=KEY)
         assert (done.returncode, done.stdout) == (0, f"Revoked: {self.keys[0][3:11]}.\n")
         return done.stderr
 

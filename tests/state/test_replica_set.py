@@ -143,6 +143,20 @@ async def test_a_write_is_known_also_after_the_store_has_forgotten_what_is_cache
     await eventually(lambda: reader.stale == ["files"])
 
 
+async def test_a_write_that_nobody_need_know_of_leaves_nothing_that_later_writes_would_have_to_ask_about(
+    pair: tuple[Member, Member], redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, _ = pair
+    with monkeypatch.context() as unknown:
+        unknown.setattr(replica_set, "FRESH_S", 0.0)  # as of a busy replica that has not looked in time
+        await writer.set.written("files")
+    await eventually(lambda: writer.set.is_fresh)
+    asked = redis.command("INFO", "commandstats")["cmdstat_hincrby"]["calls"]
+    for _ in range(3):
+        await writer.set.written("files")
+    assert redis.command("INFO", "commandstats")["cmdstat_hincrby"]["calls"] == asked
+
+
 async def test_every_replica_looks_again_when_one_says_so(pair: tuple[Member, Member]) -> None:
     here, there = pair
     await here.set.look_again()

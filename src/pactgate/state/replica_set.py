@@ -37,6 +37,7 @@ _EPOCHS_KEY: Final = "epochs"
 _LOOK_AGAIN: Final = "look"
 _JOINED: Final = "joined"
 _REVOKED: Final = "revoked"
+_SIGNALS: Final = frozenset({_LOOK_AGAIN, _JOINED, _REVOKED})
 _NOW: Final = "now"
 _BORN: Final = "born"
 """When the epochs began, in microseconds of the store's clock: what it knew before that is lost."""
@@ -61,6 +62,7 @@ found[#found + 1], found[#found + 2] = 'now', now
 return found
 """)
 _RAISE: Final = StoreScript("""
+if ARGV[3] == '0' and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
 local n = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return n
@@ -191,7 +193,7 @@ class ReplicaSet:
         asked_at = time.monotonic()
         try:
             for name in tuple(self._owed):
-                await self._store.run(_RAISE, _EPOCHS_KEY, name, _KEPT_MS)
+                await self._run_raise(name)
                 self._owed.discard(name)
             epochs = self._take_epochs(await self._store.run(_READ, _EPOCHS_KEY, _KEPT_MS), asked_at)
             if await self.revoked.exchange(self.store_born_at, epochs.get(_REVOKED, 0)):
@@ -274,12 +276,17 @@ class ReplicaSet:
     async def _raise(self, name: str) -> None:
         """Raise an epoch; if the store can't be told now, it is told when it is back."""
         try:
-            number = await self._store.run(_RAISE, _EPOCHS_KEY, name, _KEPT_MS)
+            number = await self._run_raise(name)
         except StoreUnavailableError:
             self._owed.add(name)
         else:
             if self._epochs is not None and self._epochs.get(name, 0) == number - 1:
                 self._epochs[name] = number  # our own write is nothing to look after
+
+    async def _run_raise(self, name: str) -> int:
+        """The new epoch; 0 for a server whose results nobody caches. Its epoch must not begin here: each later write would raise it."""
+        number: int = await self._store.run(_RAISE, _EPOCHS_KEY, name, _KEPT_MS, int(name in _SIGNALS))
+        return number
 
     def _name(self, server: str) -> str:
         name = self._names.get(server)
