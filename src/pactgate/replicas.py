@@ -69,7 +69,7 @@ class Replicas:
         return None
 
     @property
-    def on_write(self) -> Callable[[str], Awaitable[None]] | None:
+    def on_write(self) -> Callable[[str], Awaitable[None] | None] | None:
         return None
 
     async def open(self, frontend: HttpFrontend) -> None:
@@ -170,7 +170,7 @@ class StoredReplicas(KeyedReplicas):
         return self._once.take
 
     @property
-    def on_write(self) -> Callable[[str], Awaitable[None]] | None:
+    def on_write(self) -> Callable[[str], Awaitable[None] | None] | None:
         return self._set.written
 
     async def open(self, frontend: HttpFrontend) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping, Set
 from typing import Any, Final
 
 import msgspec
@@ -169,11 +169,13 @@ class ReplicaSet:
             return False
         return time.monotonic() - since > FRESH_S + LOOK_S
 
-    async def written(self, server: str) -> None:
-        """A call may have changed something. Where results of the server are cached anywhere, the other replicas are told first."""
-        if self.is_fresh and self._epochs is not None and self._name(server) not in self._epochs:
-            return
-        await self._raise(self._name(server))
+    def written(self, server: str) -> Awaitable[None] | None:
+        """A call may have changed something. Where results of the server are cached anywhere, the other replicas are told first: what
+        is returned has to be awaited then."""
+        name = self._names.get(server) or self._name(server)
+        if self._epochs is not None and name not in self._epochs and time.monotonic() - self._read_at < FRESH_S:
+            return None
+        return self._raise(name)
 
     async def look_again(self) -> None:
         """Have every other replica look again at what it believes of rights."""
