@@ -184,8 +184,6 @@ async def test_a_request_makes_one_hop_at_most() -> None:
         claims = HopClaims(
             sender="aa",
             receiver=two.replica,
-            sent_at=time.time(),
-            serial=1,
             method="POST",
             path="/mcp",
             headers={
@@ -196,7 +194,7 @@ async def test_a_request_makes_one_hop_at_most() -> None:
             principal=Principal("ada"),
             peer="192.0.2.1",
         )
-        message = encode_hop(HOP_KEY, claims, encode_json(call("echo")))
+        message = encode_hop(HOP_KEY, encode_json(claims), encode_json(call("echo")), sent_at=time.time(), serial=1)
         async with RawClient(two.hop_port) as client:
             head = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (HOP_PATH.encode(), len(message))
             assert (await client.ask(head + message)).status == 404

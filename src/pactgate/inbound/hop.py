@@ -24,7 +24,7 @@ from pactgate.core.principal import Principal
 from pactgate.inbound.error_data import encode_refusal
 from pactgate.inbound.hop_message import HopClaims, HopError, HopVerifier, encode_hop
 from pactgate.inbound.http_exchange import JSON_HEAD, EventStream, HttpExchange
-from pactgate.inbound.http_grammar import RequestHead
+from pactgate.inbound.http_grammar import EncodedClaims
 from pactgate.inbound.replies import MAX_WAITING_BYTES, STOPPING, body_rejection, refuse
 from pactgate.policy.result_pages import PREFIX, read_uri
 from pactgate.policy.state_tokens import owner_of_state
@@ -141,25 +141,29 @@ class HopSender:
         if address is None:
             return False  # whoever serves it here says that it is gone
         self.sent += 1
-        claims = HopClaims(
-            sender=self._replica,
-            receiver=owner,
-            sent_at=self._wall(),
-            serial=next(self._serials),
-            method=exchange.method,
-            path=exchange.path,
-            headers={name: values for name, values in headers.items() if name not in _LEFT_OUT},
-            principal=principal,
-            peer=exchange.peer,
-        )
+        known = exchange.head.forwarded
+        if known is None or known.owner != owner or known.principal is not principal:
+            known = exchange.head.forwarded = self._encode(exchange, principal, owner)
         relay = _Relay(exchange, self._emit, body)
-        message = encode_hop(self._key, claims, body)
+        message = encode_hop(self._key, known.data, body, sent_at=self._wall(), serial=next(self._serials))
         task = asyncio.create_task(relay.run(self._send, address, message), name="hop")
         self._tasks.add(task)
         task.add_done_callback(partial(self._ended, relay))
         exchange.work = task
         exchange.on_disconnect = partial(_stop, task)
         return True
+
+    def _encode(self, exchange: HttpExchange, principal: Principal, owner: str) -> EncodedClaims:
+        claims = HopClaims(
+            sender=self._replica,
+            receiver=owner,
+            method=exchange.method,
+            path=exchange.path,
+            headers={name: values for name, values in exchange.headers.items() if name not in _LEFT_OUT},
+            principal=principal,
+            peer=exchange.peer,
+        )
+        return EncodedClaims(principal, owner, msgspec.json.encode(claims))
 
     def _ended(self, relay: _Relay, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -300,16 +304,14 @@ class HopReceiver:
             return
         data, exchange.body = exchange.body, b""
         try:
-            claims, body = self._verifier.open(data)
+            forwarded, body = self._verifier.open(data)
         except HopError as problem:
             self._refuse(exchange, _MISDIRECTED, f"This request of a replica is refused: {problem}.")
             return
         self.received += 1
-        head = RequestHead(claims.method, is_http10=False)
-        head.path, head.headers, head.keep_alive = claims.path, claims.headers, exchange.keep_alive
-        exchange.head = head
+        exchange.head = forwarded.head
         exchange.is_forwarded = True
-        self._serve(exchange, claims, body)
+        self._serve(exchange, forwarded.claims, body)
 
     def _refuse(self, exchange: HttpExchange, status: int, why: str) -> None:
         refuse(exchange, self._emit, status, Rejection(messages.INVALID_REQUEST, why))
