@@ -13,11 +13,13 @@ from typing import Any, Final
 from pactgate.config.model import Config
 from pactgate.config.sections.state import NEEDS_STORE
 from pactgate.core.events import Emit
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.inbound.hop import HOP_PATH, HopReceiver, HopSender
 from pactgate.inbound.hop_message import MAX_CLAIMS_BYTES, HopVerifier
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits, max_connections
+from pactgate.pipeline.running_request import RunningRequest
 from pactgate.pipeline.server_requests import UseOnce
 from pactgate.policy.state_tokens import StateSigner
 from pactgate.state.handoffs import Handoffs, MemoryHandoffs, SharedHandoffs
@@ -174,13 +176,14 @@ class StoredReplicas(KeyedReplicas):
         return self._set.written
 
     async def open(self, frontend: HttpFrontend) -> None:
-        hop_keys = self.keys.keys("hop")
+        hop_keys, barrier = self.keys.keys("hop"), FaultBarrier(self._emit)
         frontend.hops = self._sender = HopSender(
             replica=self.id,
             key=hop_keys[0],
             owner_of=self._ids.owner_of,
             addresses=lambda: self._set.addresses,
             send=self._client.send,
+            drive=lambda relay, work: RunningRequest(relay, barrier, work),
             has_session=frontend.sessions.has,
             emit=self._emit,
         )

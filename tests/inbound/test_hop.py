@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.principal import Principal
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.hop import HOP_PATH, HopReceiver, HopSender
 from pactgate.inbound.hop_message import HopClaims, HopVerifier, encode_hop
+from pactgate.pipeline.running_request import RunningRequest
 from pactgate.protocol.messages import encode_json
 from pactgate.state.owned_ids import OwnedIds, new_replica_id
 from pactgate.state.sealing_keys import SealingKeys
@@ -51,7 +53,7 @@ async def pair(**guard: Any) -> AsyncIterator[Pair]:
             HopVerifier(KEYS.keys("hop"), ids[1], time.time), there.frontend.serve_forwarded, there.events.append
         )
         _, port, _ = await stack.enter_async_context(listening(receiver.handle, admit=receiver.admit))
-        client = HopClient(HOP_PATH)
+        client, barrier = HopClient(HOP_PATH), FaultBarrier(here.events.append)
         stack.push_async_callback(client.close)
         here.frontend.hops = HopSender(
             replica=ids[0],
@@ -59,6 +61,7 @@ async def pair(**guard: Any) -> AsyncIterator[Pair]:
             owner_of=OwnedIds(KEYS, ids[0]).owner_of,
             addresses=lambda: {ids[1]: f"127.0.0.1:{port}"},
             send=client.send,
+            drive=lambda relay, work: RunningRequest(relay, barrier, work),
             has_session=here.frontend.sessions.has,
             emit=here.events.append,
         )

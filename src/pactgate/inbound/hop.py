@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from itertools import count
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from pactgate.core.events import Emit
-from pactgate.core.failures import GatewayFailure, Kind, Verdict, http_status
-from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.core.failures import GatewayFailure, Kind, Reply, Verdict, http_status
 from pactgate.core.principal import Principal
+from pactgate.core.values import Responder
 from pactgate.inbound.error_data import encode_refusal
 from pactgate.inbound.hop_message import HopClaims, HopError, HopVerifier, encode_hop
 from pactgate.inbound.http_exchange import JSON_HEAD, EventStream, HttpExchange
@@ -78,6 +77,19 @@ class HopTransport(Protocol):
     def __call__(self, address: str, message: bytes) -> Awaitable[HopResponse]: ...
 
 
+class RunningHop(Protocol):
+    """A coroutine on its way, which is a task only while it really waits (`pipeline/running_request.py`)."""
+
+    def step(self) -> None:
+        """Begin. The coroutine may have ended then."""
+
+    def cancel(self) -> None: ...
+
+
+Drive = Callable[[Responder, Coroutine[Any, Any, None]], RunningHop]
+"""The responder is told None at the end, or a reply in place of an exception."""
+
+
 class _Params(Struct, frozen=True, gc=False):
     requestState: str = ""  # noqa: N815 - the wire's spelling
     uri: str = ""
@@ -102,6 +114,7 @@ class HopSender:
         owner_of: Callable[[str], str | None],
         addresses: Callable[[], Mapping[str, str]],
         send: HopTransport,
+        drive: Drive,
         has_session: Callable[[str], bool],
         emit: Emit,
         wall: Callable[[], float] = time.time,
@@ -112,11 +125,10 @@ class HopSender:
         self._addresses = addresses
         self._send = send
         self._has_session = has_session
+        self._drive = drive
         self._emit = emit
-        self._barrier = FaultBarrier(emit)
         self._wall = wall
         self._serials = count()
-        self._tasks: set[asyncio.Task[None]] = set()
         self.sent = 0
 
     def forward(self, exchange: HttpExchange, principal: Principal, body: bytes) -> bool:
@@ -146,11 +158,10 @@ class HopSender:
             known = exchange.head.forwarded = self._encode(exchange, principal, owner)
         relay = _Relay(exchange, self._emit, body)
         message = encode_hop(self._key, known.data, body, sent_at=self._wall(), serial=next(self._serials))
-        task = asyncio.create_task(relay.run(self._send, address, message), name="hop")
-        self._tasks.add(task)
-        task.add_done_callback(partial(self._ended, relay))
-        exchange.work = task
-        exchange.on_disconnect = partial(_stop, task)
+        running = self._drive(relay, relay.run(self._send, address, message))
+        exchange.work = running
+        exchange.on_disconnect = running.cancel
+        running.step()
         return True
 
     def _encode(self, exchange: HttpExchange, principal: Principal, owner: str) -> EncodedClaims:
@@ -164,16 +175,6 @@ class HopSender:
             peer=exchange.peer,
         )
         return EncodedClaims(principal, owner, msgspec.json.encode(claims))
-
-    def _ended(self, relay: _Relay, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if task.cancelled():
-            relay.cancelled()
-            return
-        fault = task.exception()
-        if fault is not None:
-            self._barrier.report("hop", fault)
-            relay.broken()
 
     def _owner_in(self, body: bytes) -> str | None:
         try:
@@ -216,8 +217,15 @@ class _Relay:
                 response.stream.close()
         except GatewayFailure as failure:
             self._fail(failure)
+        except asyncio.CancelledError:
+            self._cancelled()
+            raise
 
-    def cancelled(self) -> None:
+    def done(self, reply: Reply | None) -> None:
+        if reply is not None:
+            self.broken()
+
+    def _cancelled(self) -> None:
         """Nobody waits for the owner's answer any more."""
         why = self._exchange.ended_because
         kind = Kind.CANCELLED if why else Kind.OVERLOADED  # whoever stops it is who has to act
@@ -315,10 +323,6 @@ class HopReceiver:
 
     def _refuse(self, exchange: HttpExchange, status: int, why: str) -> None:
         refuse(exchange, self._emit, status, Rejection(messages.INVALID_REQUEST, why))
-
-
-def _stop(task: asyncio.Task[None]) -> None:
-    task.cancel()
 
 
 def _lost(message: str, verdict: Verdict) -> GatewayFailure:
