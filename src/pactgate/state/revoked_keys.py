@@ -26,15 +26,20 @@ LIFE_S: Final = 366 * 86_400
 _CLOCK_SLACK_S: Final = 60
 _PURPOSE: Final = "revoked key"
 _KEY: Final = "revoked"
+_STEP: Final = 500
+"""Rows that are sealed and sent at once: more would hold up calls."""
 
-# ARGV: the most rows, then name and row of each to write. A row begins with its end, in seconds. The rows that end first make room.
-_EXCHANGE: Final = StoreScript("""
-local now = tonumber(redis.call('TIME')[1])
+_COUNT: Final = StoreScript("return redis.call('HLEN', KEYS[1])")
+_ADD: Final = StoreScript("""
 for i = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
-local rows, ends = redis.call('HGETALL', KEYS[1]), {}
+return redis.call('EXPIRE', KEYS[1], ARGV[1])
+""")
+# ARGV: the most rows. A row begins with its end, in seconds. The rows that end first make room.
+_READ: Final = StoreScript("""
+local now = tonumber(redis.call('TIME')[1])
+local rows, ends, kept = redis.call('HGETALL', KEYS[1]), {}, {}
 for i = 1, #rows, 2 do ends[#ends + 1] = {tonumber(string.match(rows[i + 1], '^%d+') or 0), rows[i], rows[i + 1]} end
 table.sort(ends, function(a, b) return a[1] > b[1] end)
-local kept = {}
 for i, row in ipairs(ends) do
   if row[1] > now and i <= tonumber(ARGV[1]) then kept[i] = row[3] else redis.call('HDEL', KEYS[1], row[2]) end
 end
@@ -88,43 +93,54 @@ class RevokedKeys:
         `born_at` is since when the store has lost nothing. Raises `StoreUnavailableError`.
         """
         now, listed = time.monotonic(), self._listed
-        is_due = listed is not self._told or born_at != self._born_at or now >= self._check_at
-        if epoch == self._epoch and not is_due:
+        is_told = listed is self._told and born_at == self._born_at
+        if epoch == self._epoch and is_told and now < self._check_at:
             return False
-        stored = await self._run([])
-        self._learn(stored.values())
+        if epoch != self._epoch or not is_told or await self._store.run(_COUNT, _KEY) != len(self._opened):
+            await self._read()
         missing: list[_Row] = []
-        if is_due:  # not at every new epoch: of two full lists each would drive out the other
-            missing = [row for row in self._wanted(listed) if _is_missing(row, stored.get(row.id))]
+        if (
+            not is_told or now >= self._check_at
+        ):  # not at every new epoch: of two full lists each would drive out the other
+            missing = self._missing(listed)
             if missing:
-                self._learn((await self._run(missing)).values())
+                await self._add(missing)
+                await self._read()
             self._told, self._born_at, self._check_at = listed, born_at, now + CHECK_S
         self._epoch = epoch
         return bool(missing)
 
-    def _wanted(self, listed: Iterable[RevokedKey]) -> Iterable[_Row]:
-        """What is known, and what the file lists; the store need have the row of a key without an end for half its life only."""
+    def _missing(self, listed: Iterable[RevokedKey]) -> list[_Row]:
+        """What the store has not of what is known and of what the file lists. It need have the row of a key without an end for half its
+        life only."""
         now = int(self._wall())
         rows = dict(self._known)
         for one in listed:
             until = now + LIFE_S if one.expires is None else one.expires + _CLOCK_SLACK_S
             rows[one.id] = _Row(one.id, one.ends, until)
-        return [row for row in rows.values() if row.until > now]
+        stored = {row.id: row for row in self._opened.values() if row is not None}
+        return [row for row in rows.values() if row.until > now and _is_missing(row, stored.get(row.id))]
 
-    async def _run(self, rows: Iterable[_Row]) -> dict[str, _Row]:
-        """Write these rows; all that the store has then."""
-        arguments: list[str | bytes] = []
-        for row in rows:
-            sealed = self._keys.seal(_PURPOSE, msgspec.json.encode(row))
-            arguments += [self._keys.digest(_PURPOSE, row.id), b"%d %b" % (row.until, sealed)]
-        found = await self._store.run(_EXCHANGE, _KEY, MAX_ROWS, *arguments)
+    async def _add(self, rows: list[_Row]) -> None:
+        for start in range(0, len(rows), _STEP):
+            arguments: list[str | bytes] = []
+            for row in rows[start : start + _STEP]:
+                sealed = self._keys.seal(_PURPOSE, msgspec.json.encode(row))
+                arguments += [self._keys.digest(_PURPOSE, row.id), b"%d %b" % (row.until, sealed)]
+            await self._store.run(_ADD, _KEY, LIFE_S, *arguments)
+
+    async def _read(self) -> None:
+        found = await self._store.run(_READ, _KEY, MAX_ROWS)
         self._opened = {value: self._opened.get(value) or self._open(value) for value in found}
-        return {row.id: row for row in self._opened.values() if row is not None}
+        self._learn(row for row in self._opened.values() if row is not None)
 
     def _open(self, value: bytes) -> _Row | None:
-        """A row; None for what has another key."""
+        """A row; None for what has another key or is of another version."""
         data = self._keys.open(_PURPOSE, value.partition(b" ")[2])
-        return None if data is None else _row.decode(data)
+        try:
+            return None if data is None else _row.decode(data)
+        except msgspec.DecodeError:
+            return None
 
     def _learn(self, rows: Iterable[_Row]) -> None:
         now, before = self._wall(), self._known
