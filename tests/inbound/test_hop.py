@@ -11,7 +11,7 @@ from typing import Any
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.principal import Principal
 from pactgate.inbound.auth import Guard
-from pactgate.inbound.hop import HOP_PATH, HopReceiver, HopSender
+from pactgate.inbound.hop import HOP_PATH, HopReceiver, HopResponse, HopSender
 from pactgate.inbound.hop_message import HopClaims, HopVerifier, encode_hop
 from pactgate.pipeline.running_request import RunningRequest
 from pactgate.protocol.messages import encode_json
@@ -143,6 +143,21 @@ async def test_what_an_owner_can_not_be_reached_for_is_said_with_its_verdict() -
         assert answer.status == 404
         assert answer.json["error"]["data"]["failure_mode"] == "unknown_session"
         assert answer.json["id"] == 1
+
+
+async def test_a_fault_on_the_way_stays_with_its_request() -> None:
+    async def broken(address: str, message: bytes) -> HopResponse:
+        raise LookupError("a fault of ours")
+
+    async with pair() as two:
+        session = await two.there.session()
+        sender = two.here.frontend.hops
+        assert sender is not None
+        send, sender._send = sender._send, broken
+        assert (await two.here.ask(post(call("echo"), **session))).status == 500
+        assert "InternalFailure" in [type(one).__name__ for one in two.here.events]
+        sender._send = send
+        assert (await two.here.ask(post(call("echo"), **session))).status == 200
 
 
 async def test_a_session_is_unknown_when_its_replica_was_started_again_at_the_same_address() -> None:

@@ -1,8 +1,8 @@
 """The API keys that were revoked on any machine, known to every replica: each may have a key in a file of its own.
 
-One hash in the store has a sealed row for each key, named by a digest. It is read when its epoch has risen, and every `CHECK_S`, never for
-a request; what a replica has learned it keeps until the key would have expired, and gives it to a store that has lost it. The row of a key
-without an end lasts a year, and is renewed while a file lists the key. Without the store a replica goes by what it knows.
+One hash in the store has a sealed row for each key, named by a digest. It is read when its epoch has risen, or when rows have gone, never
+for a request; what a replica has learned it keeps until the key would have expired, and gives it to a store that has lost it. The row of a
+key without an end lasts a year, and is renewed while a file lists the key. Without the store a replica goes by what it knows.
 Must not: say whose key it is, or make a key valid again.
 """
 
