@@ -23,6 +23,7 @@ from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.key_watch import KeyWatch
 from pactgate.inbound.subject_tokens import SubjectTokens
 from pactgate.inbound.unix_socket import local_user
+from pactgate.state.revoked_keys import RevokedKeys
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.documents import DocumentClient
 
@@ -42,14 +43,17 @@ class Admission:
         emit: Emit,
         subject_tokens: SubjectTokens,
         *,
+        revoked: RevokedKeys | None = None,
         on_keys: Callable[[], None],
     ) -> None:
-        """`client` asks identity providers. `on_keys` is called when the keys are others: there may be several principals now."""
+        """`client` asks identity providers. `revoked` has the API keys that other replicas have revoked. `on_keys` is called when
+        the keys are others: there may be several principals now."""
         self.generated_token: str | None = None
         self._subject_tokens = subject_tokens
         self._config = config
         self._client = client
         self._emit = emit
+        self._revoked = revoked
         self._on_keys = on_keys
         self._bound: tuple[str, int | None] = config.listen.host, config.listen.tcp_port
         self._is_anonymous = config.allows_anonymous
@@ -62,7 +66,7 @@ class Admission:
     def open_keys(self) -> None:
         """Read the file of API keys, where there may be one; nothing is served before. Raises GatewayFailure."""
         if self._keys is None and self._config.key_file is not None:
-            self._keys = KeyWatch(self._config.key_file, self._keys_changed, self._emit)
+            self._keys = KeyWatch(self._config.key_file, self._keys_changed, self._emit, revoked=self._revoked)
 
     def make_token(self) -> str | None:
         """The token of this run, where one is needed."""

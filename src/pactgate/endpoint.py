@@ -78,7 +78,9 @@ class HttpEndpoint:
         self._sign_ins = sign_ins
         self._on_token = on_token
         self._on_gone = on_gone
-        self._admission = Admission(config, client, listeners.emit, sign_ins.subject_tokens, on_keys=on_keys)
+        self._admission = Admission(
+            config, client, listeners.emit, sign_ins.subject_tokens, revoked=replicas.revoked, on_keys=on_keys
+        )
         self._console_sessions: ConsoleSessions | None = None
         self._frontend: HttpFrontend | None = None
         self._server: HttpServer | None = None

@@ -1,4 +1,4 @@
-"""Wires what several gateways share (D22): keys, store, rates, cache epochs, and the hop between them.
+"""Wires what several gateways share (D22): keys, store, rates, cache epochs, revoked keys, and the hop between them.
 
 Without `state` in the configuration everything here is what one gateway alone uses, and nothing is imported or started. With a key but
 without a store, replicas open each other's seals and share nothing else. Must not: decide anything about a request.
@@ -13,11 +13,13 @@ from typing import Any, Final
 from pactgate.config.model import Config
 from pactgate.config.sections.state import NEEDS_STORE
 from pactgate.core.events import Emit
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.inbound.hop import HOP_PATH, HopReceiver, HopSender
 from pactgate.inbound.hop_message import MAX_CLAIMS_BYTES, HopVerifier
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.server_limits import ServerLimits, max_connections
+from pactgate.pipeline.running_request import RunningRequest
 from pactgate.pipeline.server_requests import UseOnce
 from pactgate.policy.state_tokens import StateSigner
 from pactgate.state.handoffs import Handoffs, MemoryHandoffs, SharedHandoffs
@@ -28,6 +30,7 @@ from pactgate.state.owned_ids import OwnedIds, new_plain_id, new_replica_id
 from pactgate.state.ports import CacheStore, RateStore
 from pactgate.state.replica_cache import ReplicaCache
 from pactgate.state.replica_set import ReplicaSet
+from pactgate.state.revoked_keys import RevokedKeys
 from pactgate.state.sealing_keys import keys_of
 from pactgate.state.shared_store import SharedStore
 from pactgate.state.single_use import SingleUse
@@ -43,6 +46,8 @@ class Replicas:
     id = ""
     owned_id = ""
     """An id that leads the requests of other replicas here; empty where no replica hands requests over."""
+    revoked: RevokedKeys | None = None
+    """The API keys that any replica has revoked."""
 
     def signer(self, purpose: str) -> StateSigner:
         return StateSigner(time.monotonic)
@@ -66,7 +71,7 @@ class Replicas:
         return None
 
     @property
-    def on_write(self) -> Callable[[str], Awaitable[None]] | None:
+    def on_write(self) -> Callable[[str], Awaitable[None] | None] | None:
         return None
 
     async def open(self, frontend: HttpFrontend) -> None:
@@ -125,6 +130,7 @@ class StoredReplicas(KeyedReplicas):
         self.owned_id = self._ids.new()
         self._set = ReplicaSet(self._store, self.keys, self.id, emit)
         self._set.on_look_again = on_look_again
+        self.revoked = self._set.revoked
         self._once = SingleUse(
             self._store,
             self.keys,
@@ -166,17 +172,18 @@ class StoredReplicas(KeyedReplicas):
         return self._once.take
 
     @property
-    def on_write(self) -> Callable[[str], Awaitable[None]] | None:
+    def on_write(self) -> Callable[[str], Awaitable[None] | None] | None:
         return self._set.written
 
     async def open(self, frontend: HttpFrontend) -> None:
-        hop_keys = self.keys.keys("hop")
+        hop_keys, barrier = self.keys.keys("hop"), FaultBarrier(self._emit)
         frontend.hops = self._sender = HopSender(
             replica=self.id,
             key=hop_keys[0],
             owner_of=self._ids.owner_of,
             addresses=lambda: self._set.addresses,
             send=self._client.send,
+            drive=lambda relay, work: RunningRequest(relay, barrier, work),
             has_session=frontend.sessions.has,
             emit=self._emit,
         )
@@ -215,9 +222,11 @@ class StoredReplicas(KeyedReplicas):
             "store": "ok" if self._store.is_available else "unavailable",
             "trouble": self._store.trouble or None,
             "replicas": 1 + len(self._set.addresses),
+            "revokedKeys": len(self._set.revoked),
             "withoutStore": {
                 "rates": self._policies.rates,
                 "singleUse": self._policies.single_use,
+                "revokedKeys": "local",
                 "cache": "misses",
                 "sessions": "local",
             },
@@ -231,6 +240,11 @@ class StoredReplicas(KeyedReplicas):
                 "pactgate_replicas",
                 "Gateways that share the store, as far as is known here.",
                 1 + len(self._set.addresses),
+            ),
+            (
+                "pactgate_revoked_keys",
+                "API keys that a replica has revoked before their end, as far as is known here.",
+                len(self._set.revoked),
             ),
         ]
 

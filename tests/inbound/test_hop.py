@@ -8,15 +8,18 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.principal import Principal
 from pactgate.inbound.auth import Guard
-from pactgate.inbound.hop import HOP_PATH, HopReceiver, HopSender
+from pactgate.inbound.hop import HOP_PATH, HopReceiver, HopResponse, HopSender
 from pactgate.inbound.hop_message import HopClaims, HopVerifier, encode_hop
+from pactgate.pipeline.running_request import RunningRequest
 from pactgate.protocol.messages import encode_json
+from pactgate.protocol.versions import LATEST_MODERN
 from pactgate.state.owned_ids import OwnedIds, new_replica_id
 from pactgate.state.sealing_keys import SealingKeys
 from pactgate.upstreams.http.hop_client import HopClient
-from tests.support.facing import Served, call, credentials, listening, serving, until
+from tests.support.facing import META, Served, call, credentials, listening, message, modern, serving, until
 from tests.support.raw_http import RawClient, get, post, request, spelled
 
 KEYS = SealingKeys(bytes(32))
@@ -51,7 +54,7 @@ async def pair(**guard: Any) -> AsyncIterator[Pair]:
             HopVerifier(KEYS.keys("hop"), ids[1], time.time), there.frontend.serve_forwarded, there.events.append
         )
         _, port, _ = await stack.enter_async_context(listening(receiver.handle, admit=receiver.admit))
-        client = HopClient(HOP_PATH)
+        client, barrier = HopClient(HOP_PATH), FaultBarrier(here.events.append)
         stack.push_async_callback(client.close)
         here.frontend.hops = HopSender(
             replica=ids[0],
@@ -59,6 +62,7 @@ async def pair(**guard: Any) -> AsyncIterator[Pair]:
             owner_of=OwnedIds(KEYS, ids[0]).owner_of,
             addresses=lambda: {ids[1]: f"127.0.0.1:{port}"},
             send=client.send,
+            drive=lambda relay, work: RunningRequest(relay, barrier, work),
             has_session=here.frontend.sessions.has,
             emit=here.events.append,
         )
@@ -141,6 +145,21 @@ async def test_what_an_owner_can_not_be_reached_for_is_said_with_its_verdict() -
         assert answer.json["id"] == 1
 
 
+async def test_a_fault_on_the_way_stays_with_its_request() -> None:
+    async def broken(address: str, message: bytes) -> HopResponse:
+        raise LookupError("a fault of ours")
+
+    async with pair() as two:
+        session = await two.there.session()
+        sender = two.here.frontend.hops
+        assert sender is not None
+        send, sender._send = sender._send, broken
+        assert (await two.here.ask(post(call("echo"), **session))).status == 500
+        assert "InternalFailure" in [type(one).__name__ for one in two.here.events]
+        sender._send = send
+        assert (await two.here.ask(post(call("echo"), **session))).status == 200
+
+
 async def test_a_session_is_unknown_when_its_replica_was_started_again_at_the_same_address() -> None:
     async with pair() as two:
         session = await two.there.session()
@@ -184,8 +203,6 @@ async def test_a_request_makes_one_hop_at_most() -> None:
         claims = HopClaims(
             sender="aa",
             receiver=two.replica,
-            sent_at=time.time(),
-            serial=1,
             method="POST",
             path="/mcp",
             headers={
@@ -196,11 +213,39 @@ async def test_a_request_makes_one_hop_at_most() -> None:
             principal=Principal("ada"),
             peer="192.0.2.1",
         )
-        message = encode_hop(HOP_KEY, claims, encode_json(call("echo")))
+        message = encode_hop(HOP_KEY, encode_json(claims), encode_json(call("echo")), sent_at=time.time(), serial=1)
         async with RawClient(two.hop_port) as client:
             head = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (HOP_PATH.encode(), len(message))
             assert (await client.ask(head + message)).status == 404
             assert (await client.ask(head + message)).status == 421, "a replay"
+
+
+async def test_a_request_about_a_task_leads_to_its_owner_and_a_tool_call_never_does_by_the_id_of_one() -> None:
+    async with pair() as two:
+        task = {"taskId": OwnedIds(KEYS, two.replica).new()}
+        sender = two.here.frontend.hops
+        assert sender is not None
+        params = {"_meta": META, **task}
+        about = {"mcp_protocol_version": LATEST_MODERN, "mcp_method": "tasks/get", "mcp_name": task["taskId"]}
+        await two.here.ask(post(message("tasks/get", params), **about))
+        assert (sender.sent, two.receiver.received) == (1, 1)
+        assert (await two.here.ask(modern("tools/call", name="echo", arguments=task))).status == 200
+        refused = await two.here.ask(post(message("tasks/get", params), **{**about, "mcp_method": "tools/call"}))
+        assert refused.status == 400, "its head says something else"
+        assert sender.sent == 1
+
+
+async def test_clients_that_repeat_their_heads_stay_apart_at_the_owner_also_after_its_rights_have_changed() -> None:
+    tokens = {**TOKENS, "first-token-of-bob": ("bob", frozenset[str]())}
+    async with pair(credentials=credentials(tokens)) as two, two.here.client() as ada, two.here.client() as bob:
+        clients = [(name, one, f"Bearer first-token-of-{name}") for name, one in (("ada", ada), ("bob", bob))]
+        sessions = {name: await two.there.session(authorization=token) for name, _, token in clients}
+        for _ in range(3):
+            for name, client, _ in clients:
+                answer = await client.ask(post(call("echo", {"name": name}), **sessions[name]))
+                assert answer.json["result"]["arguments"] == {"name": name}
+            assert [caller.principal.key for caller in two.there.kernel.callers[-2:]] == ["ada", "bob"]
+            two.there.frontend.replace_guard(Guard(host="127.0.0.1", credentials=credentials(tokens)))
 
 
 async def test_nobody_is_served_at_the_address_for_replicas_without_a_signature() -> None:

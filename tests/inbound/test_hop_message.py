@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
+import math
+import struct
 from dataclasses import dataclass
 
 import pytest
@@ -10,15 +13,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pactgate.core.principal import Principal, PrincipalKind
-from pactgate.inbound.hop_message import WINDOW_S, HopClaims, HopError, HopVerifier, encode_hop
+from pactgate.inbound.hop_message import WINDOW_S, HopClaims, HopError, HopVerifier
+from pactgate.inbound.hop_message import encode_hop as encode
+from pactgate.protocol.messages import encode_json
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 NOW = 1_800_000_000.0
 CLAIMS = HopClaims(
     sender="aa",
     receiver="bb",
-    sent_at=NOW,
-    serial=0,
     method="POST",
     path="/mcp",
     headers={"accept": ["application/json"]},
@@ -37,12 +40,44 @@ class Clock:
         return self.now
 
 
+def encode_hop(key: bytes, claims: HopClaims, body: bytes, serial: int = 0) -> bytes:
+    return encode(key, encode_json(claims), body, sent_at=NOW, serial=serial)
+
+
 def verifier(*keys: bytes, at: float = NOW) -> HopVerifier:
     return HopVerifier(keys or (KEY,), "bb", Clock(at))
 
 
 def test_a_signed_request_arrives_as_it_was_sent_with_its_principal() -> None:
-    assert verifier().open(encode_hop(KEY, CLAIMS, b'{"a":1}')) == (CLAIMS, b'{"a":1}')
+    gate = verifier()
+    for serial in range(2):
+        found, body = gate.open(encode_hop(KEY, CLAIMS, b'{"a":1}', serial))
+        assert (found.claims, body) == (CLAIMS, b'{"a":1}')
+        assert (found.head.method, found.head.path, found.head.headers) == ("POST", "/mcp", CLAIMS.headers)
+
+
+def test_claims_are_read_once_while_a_client_repeats_its_head_and_others_never_stand_for_them() -> None:
+    gate = verifier()
+    heads = []
+    for serial, peer in enumerate(("192.0.2.1", "192.0.2.2", "192.0.2.1", "x" * 5000, "x" * 5000)):
+        found, _ = gate.open(encode_hop(KEY, replace(CLAIMS, peer=peer), b"x", serial))
+        assert found.claims.peer == peer
+        heads.append(found.head)
+    assert heads[0] is heads[2] is not heads[1]
+    assert heads[3] is not heads[4], "long ones are not kept"
+
+
+@pytest.mark.parametrize(
+    "signed", [b"", b"x" * 19, struct.pack(">dQI", math.nan, 0, 0), struct.pack(">dQI", NOW, 1, 9)]
+)
+def test_what_a_replica_of_another_version_signed_is_refused(signed: bytes) -> None:
+    with pytest.raises(HopError, match="version"):
+        verifier().open(hmac.digest(KEY, signed, "sha256") + signed)
+
+
+def test_a_request_that_was_sent_at_no_time_is_refused() -> None:
+    with pytest.raises(HopError, match="old"):
+        verifier().open(encode(KEY, encode_json(CLAIMS), b"x", sent_at=math.nan, serial=0))
 
 
 @given(st.binary(max_size=400))
@@ -72,7 +107,7 @@ def test_requests_may_overtake_each_other_and_none_is_taken_twice(serials: list[
     taken: list[int] = []
     for serial in serials:
         try:
-            gate.open(encode_hop(KEY, replace(CLAIMS, serial=serial), b""))
+            gate.open(encode_hop(KEY, CLAIMS, b"", serial))
         except HopError:
             assert serial in taken or serial <= max(taken) - 1024
         else:

@@ -6,14 +6,19 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from pactgate.core.api_key import read_id
 from pactgate.core.events import ConfigurationRefused, Event
 from pactgate.core.failures import GatewayFailure
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.key_watch import KeyWatch
-from pactgate.state.key_file import KeyFile, KeyRing, add_key, revoke_key, rotate_key
+from pactgate.state.key_file import KeyFile, KeyRing, RevokedKey, add_key, revoke_key, rotate_key
+from pactgate.state.revoked_keys import RevokedKeys
+from pactgate.state.sealing_keys import SealingKeys
+from pactgate.state.shared_store import SharedStore, StoreScript
 from tests.support.eventually import eventually
 from tests.support.facing import Served, message, modern, serving
 from tests.support.raw_http import get, post
@@ -29,14 +34,29 @@ class Wall:
         return time.time() + self.ahead_s
 
 
+class Rows:
+    """A store that has these keys as revoked."""
+
+    def __init__(self) -> None:
+        self.keys = SealingKeys(bytes(32))
+        self._rows: dict[str | bytes, bytes] = {}
+
+    async def run(self, script: StoreScript, key: str, most: int, *args: Any) -> list[bytes]:
+        self._rows |= dict(zip(args[::2], args[1::2], strict=True))
+        return list(self._rows.values())
+
+    def replica(self) -> RevokedKeys:
+        return RevokedKeys(cast("SharedStore", self), self.keys)
+
+
 class Watched:
     """A served frontend whose keys are those of a file."""
 
-    def __init__(self, folder: Path, wall: Wall) -> None:
+    def __init__(self, folder: Path, wall: Wall, revoked: RevokedKeys | None = None) -> None:
         self.file = KeyFile(str(folder / "keys"))
         self.events: list[Event] = []
         self.key = self.make("ci")
-        self.watch = KeyWatch(self.file.path, self._changed, self.events.append, wall=wall)
+        self.watch = KeyWatch(self.file.path, self._changed, self.events.append, revoked=revoked, wall=wall)
         self.served: Served | None = None
         self._wall = wall
 
@@ -76,9 +96,9 @@ class Watched:
 
 
 @asynccontextmanager
-async def watching(folder: Path) -> AsyncIterator[tuple[Served, Watched, Wall]]:
+async def watching(folder: Path, revoked: RevokedKeys | None = None) -> AsyncIterator[tuple[Served, Watched, Wall]]:
     wall = Wall()
-    watched = Watched(folder, wall)
+    watched = Watched(folder, wall, revoked)
     async with serving(guard=watched.guard()) as served:
         watched.served = served
         watched.watch.start()
@@ -100,12 +120,53 @@ async def test_a_revoked_key_is_refused_on_an_open_connection_session_and_stream
         await listener.send(get("/mcp", accept="text/event-stream", **session))
         assert (await listener.head()).status == 200
         revoked_at = time.monotonic()
-        watched.file.change(lambda ring: revoke_key(ring, "ci"))
+        watched.file.change(lambda ring: revoke_key(ring, "ci", now=time.time()))
         assert await listener.event() is None
         assert time.monotonic() - revoked_at < 2.0
         assert (await client.ask(modern("tools/call", name="echo", **headers))).status == 401
         assert (await served.ask(post(message("ping"), **session))).status == 401
         assert len(served.frontend.sessions.all()) == 0
+
+
+async def test_a_key_that_another_replica_has_revoked_ends_as_if_the_file_here_had_changed(tmp_path: Path) -> None:
+    rows = Rows()
+    there, here = rows.replica(), rows.replica()
+    async with watching(tmp_path, here) as (served, watched, _), served.client() as listener:
+        other = bearer(watched.make("ops"))
+        watched.watch.look()
+        session = await served.session(**bearer(watched.key))
+        await listener.send(get("/mcp", accept="text/event-stream", **session))
+        assert (await listener.head()).status == 200
+        there.publish([RevokedKey(id=str(read_id(watched.key)))])
+        assert await there.exchange(1.0, 0)
+        assert not await here.exchange(1.0, 1)
+        assert await listener.event() is None
+        assert (await served.ask(modern("tools/call", name="echo", **bearer(watched.key)))).status == 401
+        assert (await served.ask(modern("tools/call", name="echo", **other))).status == 200
+        assert len(served.frontend.sessions.all()) == 0
+        watched.make("third")
+        watched.watch.look()
+        assert (await served.ask(modern("tools/call", name="echo", **bearer(watched.key)))).status == 401
+
+
+async def test_what_the_file_lists_is_told_and_a_key_that_was_rotated_elsewhere_ends_when_it_does_there(
+    tmp_path: Path,
+) -> None:
+    rows = Rows()
+    there, here = rows.replica(), rows.replica()
+    async with watching(tmp_path, here) as (served, watched, wall):
+        ask = modern("tools/call", name="echo", **bearer(watched.key))
+        there.publish([RevokedKey(id=str(read_id(watched.key)), ends=int(time.time() + 3600))])
+        await there.exchange(1.0, 0)
+        await here.exchange(1.0, 1)
+        assert (await served.ask(ask)).status == 200
+        wall.ahead_s = 3601
+        assert (await served.ask(ask)).status == 401
+        watched.file.change(lambda ring: revoke_key(ring, "ci", now=time.time()))
+        watched.watch.look()
+        assert await here.exchange(1.0, 1)
+        await there.exchange(1.0, 2)
+        assert there.end_of(str(read_id(watched.key))) == 0
 
 
 async def test_a_rotated_key_keeps_the_session_of_its_caller(tmp_path: Path) -> None:

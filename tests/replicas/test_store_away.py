@@ -102,7 +102,13 @@ def test_without_the_store_calls_go_on_at_once_and_nothing_comes_from_the_cache(
     assert call(there, session, "notes__read")[0] == 200, "open sessions go on, by the replicas known last"
     assert text(tool(here, "write", text="meanwhile")) is not None
     health = cluster.health(0)["state"]
-    assert health["withoutStore"] == {"rates": "local", "singleUse": "refuse", "cache": "misses", "sessions": "local"}
+    assert health["withoutStore"] == {
+        "rates": "local",
+        "singleUse": "refuse",
+        "revokedKeys": "local",
+        "cache": "misses",
+        "sessions": "local",
+    }
     assert b"pactgate_store_available 0" in _metrics(there)
     redis.start() if fault == "stopped" else redis.resume()
     eventually_blocking(lambda: all(cluster.health(n)["state"]["store"] == "ok" for n in (0, 1)))

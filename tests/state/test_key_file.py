@@ -13,9 +13,11 @@ import pytest
 
 from pactgate.core.api_key import read_id
 from pactgate.core.failures import GatewayFailure, Kind
+from pactgate.state import key_file
 from pactgate.state.key_file import (
     KeyFile,
     KeyRing,
+    RevokedKey,
     add_key,
     digest_of,
     note_use,
@@ -143,9 +145,36 @@ def test_a_name_has_one_key_until_it_is_rotated_or_gone() -> None:
     assert len(again.keys) == 1, "an expired one is replaced"
     with pytest.raises(GatewayFailure):
         rotate_key(ring, "ci", now=NOW + 11, expires=None, overlap_s=0)
-    assert revoke_key(ring, "ci").keys == revoke_key(ring, str(read_id(text))).keys == ()
+    assert revoke_key(ring, "ci", now=NOW).keys == revoke_key(ring, str(read_id(text)), now=NOW).keys == ()
     with pytest.raises(GatewayFailure):
-        revoke_key(ring, "nobody")
+        revoke_key(ring, "nobody", now=NOW)
+
+
+def test_a_key_that_ends_before_its_time_stays_listed_until_it_would_have_expired() -> None:
+    end = int(NOW + 90 * DAY_S)
+    ring, text = added(empty(), expires=end)
+    first = str(read_id(text))
+    assert revoke_key(ring, "ci", now=NOW).revoked == (RevokedKey(id=first, expires=end),)
+    ring, _ = rotate_key(ring, "ci", now=NOW, expires=None, overlap_s=3600)
+    assert ring.revoked == (RevokedKey(id=first, ends=int(NOW + 3600), expires=end),)
+    ring = revoke_key(ring, first, now=NOW + 60)
+    assert ring.revoked == (RevokedKey(id=first, expires=end),), (
+        "until its first end, which other machines may know alone"
+    )
+    ring, _ = rotate_key(ring, "ci", now=end - 60, expires=None, overlap_s=0)
+    assert len(ring.revoked) == 2
+    assert len(revoke_key(ring, "ci", now=end + 60).revoked) == 1
+
+
+def test_a_key_that_had_expired_is_not_listed_and_the_oldest_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    ring, _ = added(empty(), expires=NOW + 10)
+    assert revoke_key(ring, "ci", now=NOW + 11).revoked == ()
+    monkeypatch.setattr(key_file, "MAX_REVOKED", 2)
+    for name in ("a", "b", "c"):
+        ring, text = added(ring, name)
+        ring = revoke_key(ring, name, now=NOW)
+    assert [one.id for one in ring.revoked][1:] == [read_id(text)]
+    assert len(ring.revoked) == 2
 
 
 def test_the_day_of_the_last_use_is_noted() -> None:

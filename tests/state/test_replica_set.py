@@ -44,6 +44,13 @@ class Member:
         self.looked += 1
 
 
+async def write(member: Member) -> None:
+    """A call to the server `files` may have changed something."""
+    telling = member.set.written("files")
+    if telling is not None:
+        await telling
+
+
 @asynccontextmanager
 async def joined(redis: RedisServer, address: str, key: bytes = KEY) -> AsyncIterator[Member]:
     store = SharedStore(redis.url, "test", lambda event: None)
@@ -114,12 +121,12 @@ async def test_a_write_is_known_to_the_others_when_results_of_that_server_are_ca
     pair: tuple[Member, Member],
 ) -> None:
     writer, reader = pair
-    await writer.set.written("files")
+    await write(writer)
     await elapsed(0.3)  # longer than a look
     assert "files" not in reader.stale
     assert not reader.set.may_cache("files")
     await eventually(lambda: reader.set.may_cache("files"))
-    await writer.set.written("files")
+    await write(writer)
     await eventually(lambda: "files" in reader.stale, within_s=replica_set.FRESH_S)
     assert "files" not in writer.stale
 
@@ -139,8 +146,20 @@ async def test_a_write_is_known_also_after_the_store_has_forgotten_what_is_cache
     assert not reader.set.may_cache("files")
     await eventually(lambda: reader.set.may_cache("files"))
     reader.stale.clear()
-    await writer.set.written("files")
+    await write(writer)
     await eventually(lambda: reader.stale == ["files"])
+
+
+async def test_a_write_that_nobody_need_know_of_leaves_nothing_that_later_writes_would_have_to_ask_about(
+    pair: tuple[Member, Member], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, _ = pair
+    with monkeypatch.context() as unknown:
+        unknown.setattr(replica_set, "FRESH_S", 0.0)  # as of a busy replica that has not looked in time
+        await write(writer)
+    read_at = writer.set._read_at
+    await eventually(lambda: writer.set._read_at > read_at)
+    assert writer.set.written("files") is None
 
 
 async def test_every_replica_looks_again_when_one_says_so(pair: tuple[Member, Member]) -> None:
@@ -158,7 +177,7 @@ async def test_while_the_store_is_away_nothing_is_fresh_and_the_replicas_stay_kn
     redis.stop()
     await eventually(lambda: not here.set.is_fresh)
     assert here.set.addresses
-    await here.set.written("files")  # the others can't be told now
+    await write(here)  # the others can't be told now
     redis.start()
     await eventually(lambda: here.set.is_fresh and there.set.is_fresh)
     assert None in there.stale[1:]
@@ -184,7 +203,7 @@ async def test_a_store_whose_answers_make_no_sense_is_as_good_as_none() -> None:
 
 
 async def test_what_is_stored_is_sealed_and_has_an_end(pair: tuple[Member, Member], redis: RedisServer) -> None:
-    await pair[0].set.written("files")
+    await write(pair[0])
     pair[0].set.may_cache("files")
     await eventually(lambda: len(redis.keys()) == 3)
     assert all(life_ms > 0 for life_ms in redis.keys().values())

@@ -135,6 +135,6 @@ class ClientAccess:
 def end_key(file: str, id_: str) -> bool:
     """Revoke a key that `connect` has made. Whether it was there."""
     with suppress(GatewayFailure):
-        KeyFile(file).change(partial(revoke_key, name_or_id=id_))
+        KeyFile(file).change(partial(revoke_key, name_or_id=id_, now=time.time()))
         return True
     return False

@@ -1,4 +1,5 @@
-"""`pactgate keys`: make, list, replace and revoke API keys. Changes the file of keys, which running gateways notice within a second.
+"""`pactgate keys`: make, list, replace and revoke API keys. Changes the file of keys, which running gateways notice within a second, and
+tells replicas of revoked ones.
 
 A key is printed once, alone on standard output, so that a script can take it. Must not: write a key anywhere else.
 """
@@ -19,6 +20,7 @@ from pactgate.cli import terminal
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.shared_options import config_option, json_option
+from pactgate.cli.shared_revocations import share_revoked
 from pactgate.cli.table import Column, Styled, show_table
 from pactgate.config.sections.auth import RESERVED, ROLES, expiry_time
 from pactgate.core.display import visible
@@ -61,10 +63,16 @@ def _with_file(function: Callable[..., int]) -> Callable[..., int]:
             raise CommandError("There is no configuration here, and keys belong to one.", hint)
         file = load_config(path, only=("auth.keys",)).key_file
         assert file is not None
+        keys = KeyFile(file)
         try:
-            return function(KeyFile(file), **options)
+            before = keys.read()
+            code = function(keys, **options)
+            after = keys.read()
         except GatewayFailure as failure:
             raise CommandError(failure.message, exit_code=1) from None
+        if after is not None and after.revoked != (before.revoked if before else ()):
+            share_revoked(path, after)
+        return code
 
     return config_option(json_option(run))
 
@@ -122,9 +130,12 @@ def rotate(file: KeyFile, *, name: str, expires: str | None, overlap: str, as_js
 @click.argument("name_or_id", metavar="NAME|ID")
 @_with_file
 def revoke(file: KeyFile, *, name_or_id: str, as_json: bool) -> int:
-    """End every key of a name, or the one key with an id. Running gateways refuse them within a second."""
+    """End every key of a name, or the one key with an id.
+
+    Running gateways refuse them within a second, replicas that share a store within two, also those with a file of their own.
+    """
     before = file.read()
-    after = file.change(lambda ring: revoke_key(ring, name_or_id))
+    after = file.change(lambda ring: revoke_key(ring, name_or_id, now=time.time()))
     gone = [key.id for key in (before.keys if before else ()) if key not in after.keys]
     if as_json:
         terminal.say_json({"revoked": gone})

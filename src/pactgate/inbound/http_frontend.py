@@ -169,11 +169,16 @@ class HttpFrontend:
     def serve_forwarded(self, exchange: HttpExchange, claims: HopClaims, body: bytes) -> None:
         """Answer a request that another replica has admitted. Which paths its principal sees is looked up here."""
         exchange.extra_head = b""
-        head = self._mcp(exchange, claims.principal, None if claims.path == _MCP else claims.path.removeprefix(_SCOPED))
-        if head is not None:
-            if self._tap is not None:
-                self._note(exchange)
-            self._take(exchange, replace(head, peer=claims.peer), body)
+        principal, path = claims.principal, None if claims.path == _MCP else claims.path.removeprefix(_SCOPED)
+        head = exchange.head.mcp
+        if head is None or head.generation != self._generation or not self._is_served(path, principal):
+            head = self._mcp(exchange, principal, path)
+            if head is None:
+                return
+            head = exchange.head.mcp = replace(head, peer=claims.peer)
+        if self._tap is not None:
+            self._note(exchange)
+        self._take(exchange, head, body)
 
     def _take(self, exchange: HttpExchange, head: McpRequestHead, body: bytes, *, is_checked: bool = False) -> None:
         if len(body) > LARGE_BYTES and not is_checked:

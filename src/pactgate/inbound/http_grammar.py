@@ -8,11 +8,12 @@ Must not: answer, wait, or look at what a header means to MCP. Enforces the fram
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import httptools
 
 if TYPE_CHECKING:
+    from pactgate.core.principal import Principal
     from pactgate.inbound.request_head import McpRequestHead
 
 METHODS: Final = frozenset({"GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"})
@@ -38,12 +39,21 @@ class BadRequestError(Exception):
         self.reason = reason
 
 
+class EncodedClaims(NamedTuple):
+    """What the replica that owns a request is told of its head."""
+
+    principal: Principal
+    owner: str
+    data: bytes
+
+
 class RequestHead:
     """One request's head. `length` is the announced body length, or None when the body is chunked."""
 
     __slots__ = (
         "complete",
         "expects_continue",
+        "forwarded",
         "headers",
         "is_http10",
         "keep_alive",
@@ -66,6 +76,8 @@ class RequestHead:
         self.complete = False
         self.mcp: McpRequestHead | None = None
         """The result of the frontend's checks, kept because a client repeats its heads."""
+        self.forwarded: EncodedClaims | None = None
+        """Kept for the same reason."""
 
     def on_url(self, url: bytes) -> None:
         self.url += url

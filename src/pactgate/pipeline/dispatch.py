@@ -47,10 +47,10 @@ class Dispatch:
         overload: Overload,
         results: ResultCache,
         bridge: ServerRequestBridge,
-        on_write: Callable[[str], Awaitable[None]] | None = None,
+        on_write: Callable[[str], Awaitable[None] | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`on_write` tells other replicas that a call may have changed something, before its answer leaves."""
+        """`on_write` tells other replicas that a call may have changed something, before its answer leaves; None: nobody need know."""
         self._on_write = on_write
         self._connections = connections
         self._overload = overload
@@ -81,8 +81,8 @@ class Dispatch:
             self._overload.leave(server, subject)
             if call.is_sent and call.policy.cache.is_writer:
                 self._results.drop_server(server, by=call.ticket)  # whatever came back, it may have changed something
-                if self._on_write is not None:
-                    await self._on_write(server)
+                if self._on_write is not None and (telling := self._on_write(server)) is not None:
+                    await telling
 
     async def _wait_for(self, server: str, ctx: ExecutionContext) -> Session:
         await in_task()

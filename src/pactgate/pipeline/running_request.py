@@ -21,8 +21,8 @@ from pactgate.core.values import Responder
 from pactgate.protocol import messages
 from pactgate.upstreams.pending import Resumable
 
-Work = Coroutine[Any, Any, Reply]
-"""Gives the reply. Contains its own faults, and raises nothing but its cancellation."""
+Work = Coroutine[Any, Any, Reply | None]
+"""Gives the reply, or None where it has answered by itself. Contains its own faults, and raises nothing but its cancellation."""
 
 
 _INTERNAL: Final = Reply(
@@ -36,7 +36,7 @@ class RunningRequest(Struct, eq=False):
     _responder: Responder
     _barrier: FaultBarrier
     _work: Work | None
-    _task: asyncio.Task[Reply] | None = None
+    _task: asyncio.Task[Reply | None] | None = None
     _waits_for: Resumable[Any] | None = None
     _is_stepping: bool = False
     _is_cancelled: bool = False
@@ -91,7 +91,7 @@ class RunningRequest(Struct, eq=False):
         self._task = asyncio.get_running_loop().create_task(_finish(self._work, awaited))
         self._task.add_done_callback(self._finished)
 
-    def _finished(self, task: asyncio.Task[Reply]) -> None:
+    def _finished(self, task: asyncio.Task[Reply | None]) -> None:
         self._task = None
         if not task.cancelled() and task.exception() is not None:
             self._barrier.report("kernel", task.exception() or RuntimeError())
@@ -109,13 +109,13 @@ class RunningRequest(Struct, eq=False):
             self._barrier.run("reply", responder.broken)
 
 
-async def _finish(work: Work, awaited: Any) -> Reply:
+async def _finish(work: Work, awaited: Any) -> Reply | None:
     """The rest of a coroutine that was stepped by hand and has yielded `awaited`."""
     return await _rest_of(work, awaited)
 
 
 @coroutine
-def _rest_of(work: Work, awaited: Any) -> Generator[Any, Any, Reply]:
+def _rest_of(work: Work, awaited: Any) -> Generator[Any, Any, Reply | None]:
     try:
         while True:
             try:
@@ -125,5 +125,5 @@ def _rest_of(work: Work, awaited: Any) -> Generator[Any, Any, Reply]:
             else:
                 awaited = work.send(given)
     except StopIteration as end:
-        reply: Reply = end.value
+        reply: Reply | None = end.value
         return reply

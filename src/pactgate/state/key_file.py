@@ -1,8 +1,9 @@
 """The file of API keys: read and changed by several processes, the gateway and `pactgate keys`.
 
 A key is kept as a keyed hash (HMAC-SHA256, with a random pepper of the file), so the file opens nothing. A change is made under a lock
-file and replaces the file as a whole, so that a reader sees one state or the other. A file that others may write is refused. Must not:
-keep or repeat a key, or be used on the path of a request.
+file and replaces the file as a whole, so that a reader sees one state or the other. A file that others may write is refused. A key that was
+revoked before its end stays listed by its id: other machines may have it in files of their own. Must not: keep or repeat a key, or be used
+on the path of a request.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from pactgate.core.api_key import ID_CHARS, SECRET_BITS, read_id, write_key
 from pactgate.core.failures import GatewayFailure, Kind
 
 MAX_KEYS: Final = 10_000
+MAX_REVOKED: Final = 2_000
+"""Replicas read the list as a whole: 2,000 take some 10 ms."""
 MAX_FILE_BYTES: Final = 8 * 1024 * 1024
 _LOCK_S: Final = 5.0
 _LOCK_LOOK_S: Final = 0.01
@@ -50,12 +53,21 @@ class ApiKey(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
         return self.expires is None or now < self.expires
 
 
+class RevokedKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A key that ends before its time, listed until it would have expired. `ends` is when, where it was not at once."""
+
+    id: str
+    ends: int = 0
+    expires: int | None = None
+
+
 class KeyRing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the file says."""
 
     version: Literal[1] = 1
     pepper: HexDigest
     keys: tuple[ApiKey, ...] = ()
+    revoked: tuple[RevokedKey, ...] = ()
 
     def named(self, name: str) -> list[ApiKey]:
         """The keys of one name, the oldest first."""
@@ -163,7 +175,7 @@ def add_key(
     """One more key, and its text, which is nowhere else. Raises INVALID_ARGUMENTS where the name has a key."""
     if any(key.is_live(now) for key in ring.named(name)):
         raise _refused(f"{show(name)} has a key. Replace it with `pactgate keys rotate {name}`.")
-    return _with_key(_without(ring, ring.named(name)), name, now=now, expires=expires, groups=groups, roles=roles)
+    return _with_key(_without(ring, ring.named(name), now), name, now=now, expires=expires, groups=groups, roles=roles)
 
 
 def rotate_key(ring: KeyRing, name: str, *, now: float, expires: float | None, overlap_s: float) -> tuple[KeyRing, str]:
@@ -178,18 +190,19 @@ def rotate_key(ring: KeyRing, name: str, *, now: float, expires: float | None, o
     if expires is None and last.expires is not None:
         expires = now + (last.expires - last.created)
     ending = min(now + overlap_s, last.expires or now + overlap_s)
-    kept = _without(ring, ring.named(name))
+    kept = _without(ring, ring.named(name), now)
     if overlap_s > 0:
-        kept = replace(kept, keys=(*kept.keys, replace(last, expires=int(ending))))
+        ended = replace(last, expires=int(ending))
+        kept = replace(kept, keys=(*kept.keys, ended), revoked=_listed(kept, [last], now, ends=int(ending)))
     return _with_key(kept, name, now=now, expires=expires, groups=last.groups, roles=last.roles)
 
 
-def revoke_key(ring: KeyRing, name_or_id: str) -> KeyRing:
+def revoke_key(ring: KeyRing, name_or_id: str, *, now: float) -> KeyRing:
     """Without every key of a name, or the one key with an id. Raises INVALID_ARGUMENTS where there is none."""
     gone = ring.named(name_or_id) or [key for key in ring.keys if key.id == name_or_id]
     if not gone:
         raise _refused(f"There is no key {show(name_or_id)}. `pactgate keys list` shows the keys.")
-    return _without(ring, gone)
+    return _without(ring, gone, now)
 
 
 def note_use(ring: KeyRing, ids: frozenset[str], day: str) -> KeyRing:
@@ -197,8 +210,19 @@ def note_use(ring: KeyRing, ids: frozenset[str], day: str) -> KeyRing:
     return replace(ring, keys=tuple(replace(key, last_used=day) if key.id in ids else key for key in ring.keys))
 
 
-def _without(ring: KeyRing, gone: list[ApiKey]) -> KeyRing:
-    return replace(ring, keys=tuple(key for key in ring.keys if key not in gone))
+def _without(ring: KeyRing, gone: list[ApiKey], now: float) -> KeyRing:
+    return replace(ring, keys=tuple(key for key in ring.keys if key not in gone), revoked=_listed(ring, gone, now))
+
+
+def _listed(ring: KeyRing, gone: list[ApiKey], now: float, ends: int = 0) -> tuple[RevokedKey, ...]:
+    """The list of revoked keys with those of `gone` that are valid; the oldest make room."""
+    listed = {one.id: one for one in ring.revoked if one.expires is None or now < one.expires}
+    for key in gone:
+        if key.is_live(now):
+            before = listed.pop(key.id, None)  # rotated: other machines may know only its first end
+            expires = key.expires if before is None else before.expires
+            listed[key.id] = RevokedKey(id=key.id, ends=ends, expires=expires)
+    return tuple(listed.values())[-MAX_REVOKED:]
 
 
 def _with_key(

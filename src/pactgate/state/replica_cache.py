@@ -16,6 +16,7 @@ class ReplicaCache:
     def __init__(self, cache: MemoryCache, replicas: ReplicaSet) -> None:
         self._cache = cache
         self._replicas = replicas
+        self.drop = cache.drop
 
     def get(self, key: bytes) -> Lookup:
         return self._cache.get(key) if self._replicas.is_fresh else MISS
@@ -24,6 +25,3 @@ class ReplicaCache:
         if not (self._replicas.is_fresh and self._replicas.may_cache(tag)):
             return False
         return self._cache.put(key, value, ttl_ms=ttl_ms, tag=tag, mark=mark)
-
-    def drop(self, tag: str) -> int:
-        return self._cache.drop(tag)

@@ -1,8 +1,8 @@
 """The replicas that share a store: who they are, which of them wrote what, and when all of them have to look again.
 
 Each replica says every `BEAT_S` that it lives; one that has not for `LIFE_S` by the clock of the store is gone. Every `LOOK_S` a replica
-reads the epochs: a number per server that rises with every call that may have changed something, and one for rights that were taken
-away. While the store can't be asked, the last known replicas stay known, and the epochs count as unknown.
+reads the epochs: a number per server that rises with every call that may have changed something, one for rights that were taken away, and
+one for the list of revoked keys. While the store can't be asked, the last known replicas stay known, and the epochs count as unknown.
 Must not: put an address or an id into the store unsealed.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping, Set
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from pactgate.core.events import Emit, ReplicaJoined, ReplicaVanished
 from pactgate.core.fault_barrier import FaultBarrier
+from pactgate.state.revoked_keys import RevokedKeys
 from pactgate.state.sealing_keys import SealingKeys
 from pactgate.state.shared_store import SharedStore, StoreScript, StoreUnavailableError
 
@@ -35,6 +36,8 @@ _MEMBERS_KEY: Final = "replicas"
 _EPOCHS_KEY: Final = "epochs"
 _LOOK_AGAIN: Final = "look"
 _JOINED: Final = "joined"
+_REVOKED: Final = "revoked"
+_SIGNALS: Final = frozenset({_LOOK_AGAIN, _JOINED, _REVOKED})
 _NOW: Final = "now"
 _BORN: Final = "born"
 """When the epochs began, in microseconds of the store's clock: what it knew before that is lost."""
@@ -59,6 +62,7 @@ found[#found + 1], found[#found + 2] = 'now', now
 return found
 """)
 _RAISE: Final = StoreScript("""
+if ARGV[3] == '0' and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
 local n = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return n
@@ -93,6 +97,7 @@ class ReplicaSet:
         """Told the address of each replica that has gone."""
         self.on_stale: Callable[[str | None], None] = lambda server: None
         self.on_look_again: Callable[[], None] = _ignore
+        self.revoked = RevokedKeys(store, keys)
         self._store = store
         self._keys = keys
         self._emit = emit
@@ -120,13 +125,21 @@ class ReplicaSet:
         Looks at the store for the first time. Within its bound, whatever the store does.
         """
         self._entry = self._keys.seal(_PURPOSE, msgspec.json.encode(_Member(self.replica, address)))
-        await self._look()
+        await self.look()
         if self.addresses:  # a client that is served here next may be served there a moment later
             await self._raise(_JOINED)
             await asyncio.sleep(2 * LOOK_S)
 
     def start(self) -> None:
         self._spawn(self._run())
+
+    async def look(self) -> None:
+        """Look at the store once, and say what it has to be told."""
+        try:
+            await self._ask()
+        except Exception as fault:  # noqa: BLE001 - a replica that stops looking would serve what is stale
+            self._barrier.report("replicas", fault)
+            self._lose_sight()
 
     async def stop(self) -> None:
         """Leave: the others know at their next look."""
@@ -156,11 +169,13 @@ class ReplicaSet:
             return False
         return time.monotonic() - since > FRESH_S + LOOK_S
 
-    async def written(self, server: str) -> None:
-        """A call may have changed something. Where results of the server are cached anywhere, the other replicas are told first."""
-        if self.is_fresh and self._epochs is not None and self._name(server) not in self._epochs:
-            return
-        await self._raise(self._name(server))
+    def written(self, server: str) -> Awaitable[None] | None:
+        """A call may have changed something. Where results of the server are cached anywhere, the other replicas are told first: what
+        is returned has to be awaited then."""
+        name = self._names.get(server) or self._name(server)
+        if self._epochs is not None and name not in self._epochs and time.monotonic() - self._read_at < FRESH_S:
+            return None
+        return self._raise(name)
 
     async def look_again(self) -> None:
         """Have every other replica look again at what it believes of rights."""
@@ -170,15 +185,8 @@ class ReplicaSet:
 
     async def _run(self) -> None:
         while True:
-            await self._look()
+            await self.look()
             await asyncio.sleep(LOOK_S)
-
-    async def _look(self) -> None:
-        try:
-            await self._ask()
-        except Exception as fault:  # noqa: BLE001 - a replica that stops looking would serve what is stale
-            self._barrier.report("replicas", fault)
-            self._lose_sight()
 
     async def _ask(self) -> None:
         if not await self._store.probe():
@@ -187,9 +195,11 @@ class ReplicaSet:
         asked_at = time.monotonic()
         try:
             for name in tuple(self._owed):
-                await self._store.run(_RAISE, _EPOCHS_KEY, name, _KEPT_MS)
+                await self._run_raise(name)
                 self._owed.discard(name)
-            self._take_epochs(await self._store.run(_READ, _EPOCHS_KEY, _KEPT_MS), asked_at)
+            epochs = self._take_epochs(await self._store.run(_READ, _EPOCHS_KEY, _KEPT_MS), asked_at)
+            if await self.revoked.exchange(self.store_born_at, epochs.get(_REVOKED, 0)):
+                await self._raise(_REVOKED)
             if asked_at >= self._beat_at:
                 arguments = self._entry, b"", int(LIFE_S * 1000), _KEPT_MS
                 self._take_members(await self._store.run(_BEAT, _MEMBERS_KEY, *arguments))
@@ -204,7 +214,7 @@ class ReplicaSet:
         self._in_sight_since = None
         self._cached_since.clear()
 
-    def _take_epochs(self, found: list[bytes], asked_at: float) -> None:
+    def _take_epochs(self, found: list[bytes], asked_at: float) -> Mapping[str, int]:
         before = self._epochs
         self._epochs = now = {name.decode(): int(number) for name, number in zip(found[::2], found[1::2], strict=True)}
         self.clock_ahead_s = now.pop(_NOW) / 1e6 - time.time()
@@ -215,9 +225,9 @@ class ReplicaSet:
             if self._has_looked:
                 self.on_look_again()
             self._has_looked = True
-            return
+            return now
         if before == now:
-            return
+            return now
         for server, name in self._names.items():
             if before.get(name, 0) != now.get(name, 0):
                 self.on_stale(server)
@@ -225,6 +235,7 @@ class ReplicaSet:
             self.on_look_again()
         if before.get(_JOINED, 0) != now.get(_JOINED, 0):
             self._beat_at = 0.0
+        return now
 
     def _take_members(self, entries: list[bytes]) -> None:
         members: dict[str, str] = {}
@@ -267,12 +278,17 @@ class ReplicaSet:
     async def _raise(self, name: str) -> None:
         """Raise an epoch; if the store can't be told now, it is told when it is back."""
         try:
-            number = await self._store.run(_RAISE, _EPOCHS_KEY, name, _KEPT_MS)
+            number = await self._run_raise(name)
         except StoreUnavailableError:
             self._owed.add(name)
         else:
             if self._epochs is not None and self._epochs.get(name, 0) == number - 1:
                 self._epochs[name] = number  # our own write is nothing to look after
+
+    async def _run_raise(self, name: str) -> int:
+        """The new epoch; 0 for a server whose results nobody caches. Its epoch must not begin here: each later write would raise it."""
+        number: int = await self._store.run(_RAISE, _EPOCHS_KEY, name, _KEPT_MS, int(name in _SIGNALS))
+        return number
 
     def _name(self, server: str) -> str:
         name = self._names.get(server)

@@ -106,8 +106,12 @@ class SharedStore:
     async def _ask(self, connection: StoreConnection, script: StoreScript, key: str, args: tuple[Any, ...]) -> Any:
         # The whole script each time: its hash may be unknown, which takes two round trips more.
         answer = connection.send("EVAL", script.source, 1, f"{self._prefix}:{key}", *args)
-        await asyncio.wait({answer}, timeout=WAIT_S)  # not asyncio.timeout: a call on the fast path is no task yet
-        return answer.result() if answer.done() else TimeoutError(f"no answer within {WAIT_S * 1000:.0f} ms")
+        # Not asyncio.timeout: a call on the fast path is no task yet. And asyncio.wait takes some us more.
+        timer = asyncio.get_running_loop().call_later(WAIT_S, _give_up, answer)
+        try:
+            return await answer
+        finally:
+            timer.cancel()
 
     async def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -123,6 +127,11 @@ class SharedStore:
         self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
         if is_news:
             self._emit(StoreFailed(self.trouble))
+
+
+def _give_up(answer: asyncio.Future[Any]) -> None:
+    if not answer.done():
+        answer.set_result(TimeoutError(f"no answer within {WAIT_S * 1000:.0f} ms"))
 
 
 def _sentence(problem: BaseException) -> str:

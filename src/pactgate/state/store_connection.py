@@ -40,7 +40,7 @@ class StoreConnection:
             answer.set_result(self._trouble)
             return answer
         self._answers.append(answer)
-        self._unsent += self._connection.pack_command(*command)
+        self._unsent.append(_pack(command))
         if self._writing is None:
             self._writing = self._begin(self._write())
         if self._reading is None:
@@ -88,6 +88,12 @@ class StoreConnection:
                 task.cancel()
         while self._answers:
             _settle(self._answers.popleft(), problem)
+
+
+def _pack(command: tuple[str | bytes | float, ...]) -> bytes:
+    """As redis-py does it, in one piece and half the time."""
+    words = [word if isinstance(word, bytes) else str(word).encode() for word in command]
+    return b"".join((b"*%d\r\n" % len(words), *(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)))
 
 
 def _settle(answer: asyncio.Future[Any], found: Any) -> None:
