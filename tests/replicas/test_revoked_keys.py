@@ -147,12 +147,10 @@ async def test_while_the_store_hangs_no_call_waits_and_the_command_says_that_it_
     await until_store_is_away(there, other)
     assert "could not be told" in await machines.revoke()
     await until_refused(here, key)
-    longest = 0.0
-    for _ in range(10):
-        began = time.monotonic()
+    began = time.monotonic()
+    for _ in range(20):
         assert await status(there, key) == await status(there, other) == 200
-        longest = max(longest, time.monotonic() - began)
-    assert longest < 0.5
+    assert time.monotonic() - began < 3.0, "forty that waited for the store took 4 s"
     redis.resume()
     await until_refused(there, key)
     assert await status(there, other) == 200

@@ -54,7 +54,7 @@ async def test_what_one_has_revoked_the_others_know_within_two_looks_and_are_tol
         here.revoked.publish([GONE])
         began = time.monotonic()
         await eventually(lambda: known(there) == 0)
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < 2.0
         assert told == [0]
         async with joined(redis, looks=False) as late:
             assert known(late) == 0, "one that starts later knows it before it serves anybody"
