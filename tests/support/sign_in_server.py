@@ -48,6 +48,8 @@ class SignInServer:
         """Claims of ID tokens that are other than they should be."""
         self.lists_for_nobody = False
         """Whether only calls want a token."""
+        self.refused_scope = ""
+        """A scope that nobody may ask for."""
         self.lifetime_s: int | None = 3600
         self.acts_before_it_refuses = False
         self.hold = threading.Event()
@@ -89,6 +91,8 @@ class SignInServer:
 
     def redeem(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
         self.forms.append(form)
+        if self.refused_scope and self.refused_scope in form.get("scope", "").split():
+            return 400, {"error": "invalid_scope"}
         if form["grant_type"] == "client_credentials":
             return 200, {**self.give({*form.get("scope", "act").split()}), "refresh_token": ""}
         if form["grant_type"] == "authorization_code":

@@ -84,6 +84,10 @@ def keep_grant(server: SignInServer, store: CredentialStore, *, age_s: float = 6
     return grant.access_token
 
 
+def service_of(server: SignInServer) -> SignIn:
+    return SignIn(type="oauth", who="service", issuer=server.origin, client_id="robot", client_secret="robot-secret")
+
+
 @asynccontextmanager
 async def opened(
     server: SignInServer, store: CredentialStore, auth: SignIn | None = None
@@ -224,6 +228,65 @@ async def test_an_authorization_server_that_is_down_does_not_end_the_sign_in(
     assert after.grant.refresh_token == kept.grant.refresh_token
 
 
+async def test_who_signs_out_in_the_middle_of_a_refresh_stays_signed_out(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    old = keep_grant(server, store)
+    async with opened(server, store) as grant:
+        await grant.prepare()
+        server.hold.clear()
+        renewing = asyncio.create_task(grant.renew(old))
+        await eventually(lambda: server.refreshes)
+        store.remove("vault")
+        await grant.reread()
+        server.hold.set()
+        with pytest.raises(GatewayFailure, match="needs sign-in"):
+            await renewing
+        assert grant.token == ""
+    assert StoredGrants(store, "vault", server.url).read() is None
+
+
+async def test_a_new_sign_in_in_the_middle_of_a_refresh_is_the_one_that_counts(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    old = keep_grant(server, store)
+    async with opened(server, store) as grant:
+        await grant.prepare()
+        server.hold.clear()
+        renewing = asyncio.create_task(grant.renew(old))
+        await eventually(lambda: server.refreshes)
+        newer = keep_grant(server, store, age_s=0.0)
+        server.hold.set()
+        await renewing
+        assert grant.token == newer
+
+
+async def test_a_refreshed_grant_that_could_not_be_kept_is_used_and_kept_as_soon_as_it_can_be(
+    server: SignInServer, store: CredentialStore, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_YOUNG_S", 0.0)
+    old = keep_grant(server, store)
+    async with opened(server, store) as grant:
+        await grant.prepare()
+        server.hold.clear()
+        renewing = asyncio.create_task(grant.renew(old))
+        await eventually(lambda: server.refreshes)
+        Path(path).chmod(0o666)  # noqa: ASYNC240 - a store that refuses to be used
+        server.hold.set()
+        await renewing
+        assert grant.token in server.tokens
+        await grant.prepare()
+        assert grant.token in server.tokens
+        Path(path).chmod(0o600)  # noqa: ASYNC240
+        await grant.reread()
+        await grant.renew(grant.token)
+        assert grant.token in server.tokens, "the refresh token that was rotated is not presented again"
+    kept = StoredGrants(store, "vault", server.url).read()
+    assert kept is not None
+    assert kept.grant.access_token == grant.token
+    assert len(server.refreshes) == 2
+
+
 async def test_a_sign_in_of_another_process_is_taken_without_a_refresh(
     server: SignInServer, store: CredentialStore
 ) -> None:
@@ -289,12 +352,37 @@ async def test_more_scopes_want_a_person_and_are_remembered_for_the_next_sign_in
     assert wanted.scopes == ("act", "admin")
 
 
+async def test_scopes_that_nobody_may_have_do_not_cost_a_service_those_it_has(
+    server: SignInServer, store: CredentialStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_YOUNG_S", 0.0)
+    server.refused_scope = "everything"
+    async with opened(server, store, service_of(server)) as grant:
+        await grant.prepare()
+        with pytest.raises(GatewayFailure):
+            await grant.widen(grant.token, 'Bearer error="insufficient_scope", scope="everything"')
+        await grant.renew(grant.token)
+        assert grant.token in server.tokens
+        assert await grant.widen(grant.token, 'Bearer error="insufficient_scope", scope="more"')
+    assert server.forms[-1]["scope"] == "more"
+
+
+async def test_calls_that_want_more_scopes_at_once_are_all_sent_again(
+    server: SignInServer, store: CredentialStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_YOUNG_S", 0.0)
+    async with opened(server, store, service_of(server)) as grant:
+        await grant.prepare()
+        used, header = grant.token, 'Bearer error="insufficient_scope", scope="more"'
+        assert await asyncio.gather(*(grant.widen(used, header) for _ in range(10))) == [True] * 10
+    assert len(server.forms) == 2
+
+
 async def test_a_service_asks_for_its_token_itself_and_widens_it_at_most_three_times(
     server: SignInServer, store: CredentialStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_YOUNG_S", 0.0)
-    auth = SignIn(type="oauth", who="service", issuer=server.origin, client_id="robot", client_secret="robot-secret")
-    async with opened(server, store, auth) as grant:
+    async with opened(server, store, service_of(server)) as grant:
         await grant.prepare()
         first = grant.token
         assert first in server.tokens
