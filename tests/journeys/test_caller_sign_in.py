@@ -206,6 +206,17 @@ async def test_a_modern_client_with_url_elicitation_is_asked_and_its_call_goes_o
         assert server.acted == 1
 
 
+async def test_a_modern_client_whose_user_has_signed_in_already_does_not_wait(
+    server: SignInServer, tmp_path: Path
+) -> None:
+    async with served(server, tmp_path) as place, asyncio.timeout(5):
+        asked = await place.post(modern_call(ALICE))
+        ((key, question),) = asked["inputRequests"].items()
+        await asyncio.to_thread(Browser("Alice").send, question["params"]["url"], ALICE)
+        more = {"inputResponses": {key: {"action": "accept"}}, "requestState": asked["requestState"]}
+        assert (await place.post(modern_call(ALICE, **more)))["content"][0]["text"] == "done for Alice"
+
+
 async def test_a_modern_client_that_declines_is_not_asked_again(server: SignInServer, tmp_path: Path) -> None:
     async with served(server, tmp_path) as place:
         asked = await place.post(modern_call(ALICE))

@@ -23,7 +23,7 @@ from pactgate.core.masking import IN_HTML
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.console_sessions import check_page
 from pactgate.inbound.credentials import Admission, AuthError, PendingCheck
-from pactgate.inbound.exchange_tasks import ExchangeTasks
+from pactgate.inbound.exchange_tasks import ExchangeTasks, TaskBounds
 from pactgate.inbound.guess_brake import DelayedAnswer, GuessBrake
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.oauth.id_tokens import principal_of
@@ -60,6 +60,14 @@ _OTHER_BROWSER: Final = "This sign-in was not begun in this browser, or has ende
 _DONE: Final = "You are signed in. You can close this page and go on in your client."
 _BAD_TOKEN: Final = "That token or key was not accepted."
 _LATER: Final = b"Retry-After: 1\r\n"
+SIGN_INS: Final = TaskBounds(
+    component="sign-ins",
+    most=64,
+    timeout_s=60.0,
+    too_many="Too many sign-ins are at work; try again.",
+    too_slow="This took too long. Call the tool again for another link.",
+)
+"""Of its own: who signs in waits for authorization servers, and nobody's token waits for those."""
 
 
 class LinkTicket(Protocol):

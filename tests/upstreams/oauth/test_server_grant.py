@@ -19,12 +19,14 @@ from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.state.credential_store import CredentialStore
 from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.oauth import fetcher as fetcher_module
 from pactgate.upstreams.oauth import server_grant as module
 from pactgate.upstreams.oauth.client import OAuthClient
 from pactgate.upstreams.oauth.grants import GrantMaker, server_grant
 from pactgate.upstreams.oauth.server_grant import ServerGrant
 from pactgate.upstreams.oauth.sign_in import SignInGrant
 from pactgate.upstreams.oauth.stored_grants import StoredGrants
+from tests.support.deaf_socket import deaf_socket
 from tests.support.eventually import eventually, eventually_blocking
 from tests.support.sign_in_server import SignInServer, sign_in_server
 
@@ -226,6 +228,28 @@ async def test_an_authorization_server_that_is_down_does_not_end_the_sign_in(
     assert after is not None
     assert after.grant.unanswered == 0
     assert after.grant.refresh_token == kept.grant.refresh_token
+
+
+async def test_an_authorization_server_that_can_not_be_reached_in_time_does_not_end_the_sign_in(
+    server: SignInServer, store: CredentialStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetcher_module, "CONNECT_S", 0.1)
+    monkeypatch.setattr(fetcher_module, "FETCH_S", 0.3)
+    old = keep_grant(server, store)
+    grants = StoredGrants(store, "vault", server.url)
+    kept = grants.read()
+    assert kept is not None
+    with deaf_socket() as address:
+        grants.write(replace(kept.grant, token_endpoint=f"http://{address}/token"))
+        async with opened(server, store) as grant:
+            await grant.prepare()
+            for _ in range(3):
+                with pytest.raises(GatewayFailure) as refused:
+                    await grant.renew(old)
+                assert refused.value.kind is Kind.CONNECT_TIMEOUT
+    after = grants.read()
+    assert after is not None
+    assert after.grant.unanswered == 0
 
 
 async def test_who_signs_out_in_the_middle_of_a_refresh_stays_signed_out(
