@@ -159,6 +159,28 @@ def test_an_address_of_any_port_is_removed_from_a_file_that_the_client_wrote_aga
     assert set(run_servers(file)) == names
 
 
+def test_a_file_that_was_changed_between_two_connections_is_given_back_without_any_entry(
+    home: Path, project: Path
+) -> None:
+    file = home / CURSOR
+    run(project, "connect", "cursor", "--url", NOBODY, HOME=str(home))
+    changed = file.read_text().replace("Cursor allows comments", "changed since")
+    file.write_text(changed)
+    run(project, "connect", "cursor", "--url", "http://127.0.0.1:2", HOME=str(home))
+    run(project, "disconnect", "cursor", HOME=str(home))
+    assert "pactgate" not in run_servers(file)
+    assert "changed since" in file.read_text()
+
+
+def test_credentials_are_not_written_where_nothing_reads_them(home: Path, project: Path) -> None:
+    (project / "pactgate.json").write_text('{"envFile": "own.env", "mcpServers": {}}')
+    done = run(project, "import", "--env-file", "other.env", "--yes", HOME=str(home))
+    assert done.returncode == 2
+    assert "takes its variables from own.env" in done.stderr
+    assert not (project / "other.env").exists()
+    assert run(project, "import", "--env-file", "own.env", "--yes", HOME=str(home)).returncode == 0
+
+
 def test_a_link_that_a_project_puts_beside_its_file_leads_to_nothing(home: Path, project: Path) -> None:
     """It would have what stands in the file of the project written over any file of the user."""
     keys = home / "authorized_keys"
@@ -272,6 +294,14 @@ def test_a_client_gets_a_key_of_its_own_that_works_at_once_and_ends_with_its_ent
     assert "export" not in again.stdout
     assert key_names(guarded) == ["cursor"]
     assert "its key is revoked" in guarded.run("disconnect", "cursor").stdout
+    assert key_names(guarded) == []
+
+
+def test_a_key_that_could_not_be_put_anywhere_is_not_kept(guarded: Served) -> None:
+    (guarded.folder / ".kimi").write_text("no folder")
+    done = guarded.run("connect", "kimi")
+    assert done.returncode == 1
+    assert "can't be written" in done.stderr
     assert key_names(guarded) == []
 
 

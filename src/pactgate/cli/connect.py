@@ -279,10 +279,16 @@ def _write(chosen: _Chosen, data: bytes, access: ClientAccess | None) -> None:
             backup = Path(f"{chosen.path}{_BACKUP}")
             backup.unlink(missing_ok=True)  # a project may have a link there, to any file of the user
             shutil.copy2(chosen.path, backup)
+            if (
+                change is not None and change.name in chosen.file.servers()
+            ):  # it was changed since, and is not to get our entry back
+                backup.write_bytes(_without(chosen, [change.name]))
         if before is not None and access is not None and access.is_in_file:
             chosen.path.chmod(0o600)  # a file that was there keeps its mode
         replace_file(chosen.path, data.decode(), mode=0o600)
     except OSError as problem:
+        if access is not None and access.made is not None:
+            end_key(access.made.file, access.made.id)
         raise CommandError(f"{chosen.path} can't be written: {problem.strerror}.", exit_code=1) from None
     existed = change.existed if change is not None and is_ours else before is not None
     made = None if access is None else access.made
@@ -301,14 +307,20 @@ def _restore(path: Path, change: _Change) -> None:
         raise CommandError(f"{path} can't be restored: {problem.strerror}.", exit_code=1) from None
 
 
-def _remove_entries(chosen: _Chosen, names: list[str]) -> None:
+def _without(chosen: _Chosen, names: list[str]) -> bytes:
+    """The file without these entries."""
     file = chosen.file
     try:
         for name in names:
             file = file.changed(file.without_entry(name))
-        replace_file(chosen.path, (file.data or b"").decode())
     except EditError as problem:
         raise CommandError(f"{chosen.path}: {problem.why}", f"Remove {', '.join(names)} by hand.") from None
+    return file.data or b""
+
+
+def _remove_entries(chosen: _Chosen, names: list[str]) -> None:
+    try:
+        replace_file(chosen.path, _without(chosen, names).decode())
     except OSError as problem:
         raise CommandError(f"{chosen.path} can't be written: {problem.strerror}.", exit_code=1) from None
 
