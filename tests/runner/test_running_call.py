@@ -47,6 +47,19 @@ async def whole(call: Call) -> str:
     return f"{found.count} {found.size.name}"
 
 
+class Picky(Struct):
+    count: int
+
+    def __post_init__(self) -> None:
+        raise KeyError("count")
+
+
+@tool
+def picky(call: Call) -> str:
+    """Asks with a class of its own making."""
+    return str(call.ask("How many?", Picky).count)
+
+
 @tool
 def never(call: Call) -> str:
     """Asks for what nobody can be asked."""
@@ -124,6 +137,14 @@ def test_an_answer_that_does_not_fit_and_a_question_nobody_can_be_asked_fail_the
     wrong = answered(kit, begin(kit, "whole"), action="accept", content={"count": "many"})
     assert error(wrong)["code"] == "INTERNAL_ERROR"
     assert error(begin(kit, "never"))["code"] == "INTERNAL_ERROR"
+
+
+def test_a_class_that_fails_with_an_answer_fails_its_call_and_nothing_waits_on(kit: Driven) -> None:
+    result = answered(kit, begin(kit, "picky"), action="accept", content={"count": 1})
+    assert error(result)["code"] == "INTERNAL_ERROR"
+    assert "KeyError" in kit.told[-1]["params"]["text"]
+    kit.close()
+    assert kit.code == 0
 
 
 def test_answers_that_nothing_waits_for_are_refused_and_answers_left_out_are_asked_again(kit: Driven) -> None:

@@ -189,7 +189,7 @@ def _settle(question: _Question, given: _Answer) -> None:
         content = content.get(_ANSWER) if isinstance(content, dict) else None
     try:
         question.answer.set_result(convert(content, question.kind))
-    except msgspec.ValidationError as problem:
+    except Exception as problem:  # noqa: BLE001 - code of the tool's author reads the answer, and the tool waits for it
         question.answer.set_exception(problem)
 
 
