@@ -315,6 +315,9 @@ def test_a_key_is_in_the_file_only_of_a_client_that_can_have_it_nowhere_else(gua
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     before = file.read_bytes()
     assert "already" in guarded.run("connect", "kimi").stdout
+    said = guarded.run("connect", "kimi", "--json").stdout
+    assert json.loads(said)["entry"]["headers"] == {"Authorization": "Bearer KEY"}
+    assert key not in said
     assert file.read_bytes() == before
     guarded.run("disconnect", "kimi")
     assert (file.exists(), key_names(guarded)) == (False, [])

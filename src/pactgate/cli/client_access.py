@@ -67,11 +67,13 @@ class ClientAccess:
         """The key, where somebody has to put it somewhere."""
         return self._shown or None
 
-    def entry(self, address: str) -> dict[str, Any]:
+    def entry(self, address: str, *, is_shown: bool = False) -> dict[str, Any]:
+        """The entry, or what of it may be shown: without a token."""
         plain = to_address(self._client, address, self.variable)
         if self.is_asked_for:
             return with_token(self._client, plain, f"${{input:{INPUT_ID}}}")
-        return with_token(self._client, plain, self.token or "KEY") if self.is_in_file else plain
+        token = None if is_shown else self.token
+        return with_token(self._client, plain, token or "KEY") if self.is_in_file else plain
 
     def require_token(self, *, is_shared_file: bool) -> None:
         """Make a key for a client whose file needs it. Raises CommandError where it has one that nobody knows any more, and for the
