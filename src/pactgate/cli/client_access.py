@@ -67,13 +67,15 @@ class ClientAccess:
         """The key, where somebody has to put it somewhere."""
         return self._shown or None
 
-    def entry(self, address: str, *, is_shown: bool = False) -> dict[str, Any]:
-        """The entry, or what of it may be shown: without a token."""
+    def entry(self, address: str) -> dict[str, Any]:
         plain = to_address(self._client, address, self.variable)
         if self.is_asked_for:
             return with_token(self._client, plain, f"${{input:{INPUT_ID}}}")
-        token = None if is_shown else self.token
-        return with_token(self._client, plain, token or "KEY") if self.is_in_file else plain
+        return with_token(self._client, plain, self.token or "KEY") if self.is_in_file else plain
+
+    def shown(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """The entry without a token."""
+        return with_token(self._client, entry, "KEY") if self.is_in_file else entry
 
     def require_token(self, *, is_shared_file: bool) -> None:
         """Make a key for a client whose file needs it. Raises CommandError where it has one that nobody knows any more, and for the

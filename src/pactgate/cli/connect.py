@@ -105,13 +105,11 @@ def connect(
     chosen = _choose(client, project=project)
     access = None
     if stdio or client.url is None:
-        entry = shown = to_program(client, _program(path, view))
+        entry = to_program(client, _program(path, view))
     else:
         address = f"{_gateway_address(url)}/mcp{f'/v/{view}' if view else ''}"
         access = _access(chosen, path, is_print=is_print, is_project=project)
-        entry = shown = to_address(client, address, None)
-        if access is not None:
-            entry, shown = access.entry(address), access.entry(address, is_shown=True)
+        entry = to_address(client, address, None) if access is None else access.entry(address)
     if is_print:
         print(spell_entry(client, entry))
         return 0
@@ -129,7 +127,7 @@ def connect(
             "client": client.id,
             "file": str(chosen.path),
             "changed": is_changed,
-            "entry": shown,
+            "entry": entry if access is None else access.shown(entry),
             "replaced": replaced,
             **({} if access is None else {"key": access.shown_key, "variable": access.variable}),
         }

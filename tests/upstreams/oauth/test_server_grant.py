@@ -252,6 +252,25 @@ async def test_an_authorization_server_that_can_not_be_reached_in_time_does_not_
     assert after.grant.unanswered == 0
 
 
+async def test_a_refresh_of_a_client_that_is_not_known_any_more_says_what_to_do(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    old = keep_grant(server, store)
+    grants = StoredGrants(store, "vault", server.url)
+    kept = grants.read()
+    assert kept is not None
+    registered = replace(kept.grant.client, redirect_uri="http://127.0.0.1:7000/callback")
+    grants.write(replace(kept.grant, client=registered))
+    server.forgotten_clients = {"made-here"}
+    async with opened(server, store) as grant:
+        await grant.prepare()
+        with pytest.raises(GatewayFailure, match=r"not know.*Run `pactgate login vault`"):
+            await grant.renew(old)
+    known = grants.client(server.origin)
+    assert known is not None
+    assert known.redirect_uri == "", "the next sign-in registers another one"
+
+
 async def test_who_signs_out_in_the_middle_of_a_refresh_stays_signed_out(
     server: SignInServer, store: CredentialStore
 ) -> None:

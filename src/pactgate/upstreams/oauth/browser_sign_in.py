@@ -27,6 +27,7 @@ from pactgate.upstreams.oauth.probe import wanted_of
 from pactgate.upstreams.oauth.sign_in import SignInGrant
 from pactgate.upstreams.oauth.steps import sign_in_failure
 from pactgate.upstreams.oauth.stored_grants import StoredGrants
+from pactgate.upstreams.oauth.tokens import UnknownClientError
 
 ANSWER_S: Final = 600.0
 _HEAD_BYTES: Final = 16_384
@@ -72,7 +73,11 @@ async def sign_in_by_browser(
             code = read_answer(
                 begun.request, await answers.wait(begun.request.state, config.id, takes_paste=takes_paste)
             )
-            grant = await fetcher.run(sign_in.finish(begun, code, time.time()))
+            try:
+                grant = await fetcher.run(sign_in.finish(begun, code, time.time()))
+            except UnknownClientError:
+                await asyncio.to_thread(grants.forget_client, begun.client)
+                raise
         async with asyncio.timeout(ANSWER_S), store.locked(config.id):
             await asyncio.to_thread(grants.write, grant)
         return grant

@@ -33,6 +33,7 @@ from pactgate.upstreams.oauth.server_grant import RENEW_S
 from pactgate.upstreams.oauth.sign_in import BegunSignIn
 from pactgate.upstreams.oauth.steps import sign_in_failure
 from pactgate.upstreams.oauth.stored_grants import StoredGrants
+from pactgate.upstreams.oauth.tokens import UnknownClientError
 
 TICKET_S: Final = 600.0
 _LOOK_S: Final = 1.0
@@ -145,7 +146,11 @@ class CallerSignIns:
         ticket, config = begun.ticket, self._config_of(begun.ticket.server)
         code = read_answer(begun.sign_in.request, answer)
         fetcher, grants = fetcher_of(config, self._made_by.client), self._stored(config, ticket.shown)
-        grant = await fetcher.run(sign_in.finish(begun.sign_in, code, time.time()))
+        try:
+            grant = await fetcher.run(sign_in.finish(begun.sign_in, code, time.time()))
+        except UnknownClientError:
+            await asyncio.to_thread(grants.forget_client, begun.sign_in.client)
+            raise
         async with asyncio.timeout(RENEW_S), grants.locked():
             await asyncio.to_thread(grants.write, grant)
         for live in self._grants.get(ticket.server, ()):

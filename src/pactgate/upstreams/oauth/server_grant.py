@@ -23,7 +23,7 @@ from pactgate.upstreams.oauth.fetcher import SignInFetcher
 from pactgate.upstreams.oauth.sign_in import SignInGrant, SignInSettings
 from pactgate.upstreams.oauth.steps import authorization_required
 from pactgate.upstreams.oauth.stored_grants import StoredGrant, StoredGrants
-from pactgate.upstreams.oauth.tokens import RefusedGrantError
+from pactgate.upstreams.oauth.tokens import RefusedGrantError, UnknownClientError
 
 RENEW_S: Final = 30.0
 _EARLY_S: Final = 10.0
@@ -233,6 +233,10 @@ class ServerGrant:
             found = await self._fetcher.run(sign_in.refreshed(self.server, grant, self._wall()))
         except RefusedGrantError:
             found = replace(grant, access_token="", refresh_token="")
+        except UnknownClientError:
+            await asyncio.to_thread(grants.write, grant, replaces=generation)
+            await asyncio.to_thread(grants.forget_client, grant.client)
+            raise self._required(f"{grant.client.issuer} does not know the client of the gateway any more.") from None
         except GatewayFailure as failure:
             if failure.verdict is Verdict.DID_NOT_RUN:  # it was not taken, so it may be presented again
                 await asyncio.to_thread(grants.write, grant, replaces=generation)

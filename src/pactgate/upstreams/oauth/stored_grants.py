@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pactgate.state.credential_store import CredentialStore
 from pactgate.upstreams.oauth.challenge import Challenge
@@ -65,6 +66,11 @@ class StoredGrants:
     def keep_client(self, client: OAuthClient) -> None:
         data = msgspec.json.encode(client)
         self.store.write(self._client_kind, self.server, f"{self._url} {client.issuer}", data)
+
+    def forget_client(self, client: OAuthClient) -> None:
+        """Have the next sign-in register another one, where this one was registered."""
+        if client.redirect_uri:
+            self.keep_client(replace(client, redirect_uri=""))
 
     def challenge(self) -> Challenge | None:
         """What the server wanted and a grant did not have."""
