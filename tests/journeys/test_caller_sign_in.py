@@ -200,7 +200,7 @@ async def test_a_modern_client_with_url_elicitation_is_asked_and_its_call_goes_o
         link = question["params"]["url"]
         more = {"inputResponses": {key: {"action": "accept"}}, "requestState": asked["requestState"]}
         call = asyncio.ensure_future(place.post(modern_call(ALICE, **more)))
-        await eventually(lambda: place.gateway.kernel)  # the call waits for the sign-in
+        await eventually(lambda: place.gateway.sign_ins.links._waiting)  # the call waits for the sign-in
         await asyncio.to_thread(Browser("Alice").send, link, ALICE)
         assert (await call)["content"][0]["text"] == "done for Alice"
         assert server.acted == 1
