@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pactgate.runner.running_call import MAX_WAITING_THREADS
+from pactgate.runner.load import load
+from pactgate.runner.running_call import MAX_UNTOLD, MAX_WAITING_THREADS, CallerFacts, RunningCall
 from tests.runner.driving import Driven, error, operations, write_tools
 from tests.support.eventually import eventually_blocking
 
@@ -164,6 +167,25 @@ def test_a_tool_knows_who_calls_and_its_log_messages_name_the_request(kit: Drive
     kit.ask("logging/setLevel", {"level": "debug"})
     begin(kit, "known")
     assert [one["params"]["level"] for one in kit.told[-2:]] == ["debug", "warning"]
+
+
+async def test_a_tool_that_tells_more_than_its_client_reads_waits(tmp_path: Path) -> None:
+    loaded = load(write_tools(tmp_path, KIT))
+    running, told = RunningCall(loaded.tools["known"], CallerFacts()), list[float]()
+    running.on_progress = lambda done, total, message: told.append(done)
+    count = 2 * MAX_UNTOLD
+
+    def tell() -> None:
+        for number in range(count):
+            running.progress(number, None, None)
+
+    teller = threading.Thread(target=tell)
+    teller.start()
+    teller.join(0.2)  # here nothing else runs, as when the client does not read
+    assert teller.is_alive()
+    assert told == []
+    await asyncio.to_thread(teller.join)
+    assert told == [*range(count)]
 
 
 def test_calls_that_wait_leave_threads_to_the_others(kit: Driven) -> None:
