@@ -212,22 +212,7 @@ async def test_a_lost_answer_is_recovered_where_the_authorization_server_had_not
 async def test_an_authorization_server_that_is_down_does_not_end_the_sign_in(
     server: SignInServer, store: CredentialStore
 ) -> None:
-    old = keep_grant(server, store)
-    grants = StoredGrants(store, "vault", server.url)
-    kept = grants.read()
-    assert kept is not None
-    grants.write(replace(kept.grant, token_endpoint="http://127.0.0.1:9/token"))
-    async with opened(server, store) as grant:
-        await grant.prepare()
-        for _ in range(3):
-            with pytest.raises(GatewayFailure) as refused:
-                await grant.renew(old)
-            assert refused.value.kind is Kind.CONNECTION_FAILED
-            assert refused.value.verdict is Verdict.DID_NOT_RUN
-    after = grants.read()
-    assert after is not None
-    assert after.grant.unanswered == 0
-    assert after.grant.refresh_token == kept.grant.refresh_token
+    assert await failures_at(server, store, "http://127.0.0.1:9/token") == [Kind.CONNECTION_FAILED] * 3
 
 
 async def test_an_authorization_server_that_can_not_be_reached_in_time_does_not_end_the_sign_in(
@@ -235,21 +220,30 @@ async def test_an_authorization_server_that_can_not_be_reached_in_time_does_not_
 ) -> None:
     monkeypatch.setattr(fetcher_module, "CONNECT_S", 0.1)
     monkeypatch.setattr(fetcher_module, "FETCH_S", 0.3)
+    with deaf_socket() as address:
+        found = await failures_at(server, store, f"http://{address}/token")
+    assert found == [Kind.CONNECT_TIMEOUT] * 3
+
+
+async def failures_at(server: SignInServer, store: CredentialStore, token_endpoint: str) -> list[Kind]:
+    """The failures of three refreshes there; none of them took the refresh token."""
     old = keep_grant(server, store)
     grants = StoredGrants(store, "vault", server.url)
-    kept = grants.read()
+    kept, kinds = grants.read(), []
     assert kept is not None
-    with deaf_socket() as address:
-        grants.write(replace(kept.grant, token_endpoint=f"http://{address}/token"))
-        async with opened(server, store) as grant:
-            await grant.prepare()
-            for _ in range(3):
-                with pytest.raises(GatewayFailure) as refused:
-                    await grant.renew(old)
-                assert refused.value.kind is Kind.CONNECT_TIMEOUT
+    grants.write(replace(kept.grant, token_endpoint=token_endpoint))
+    async with opened(server, store) as grant:
+        await grant.prepare()
+        for _ in range(3):
+            with pytest.raises(GatewayFailure) as refused:
+                await grant.renew(old)
+            assert refused.value.verdict is Verdict.DID_NOT_RUN
+            kinds.append(refused.value.kind)
     after = grants.read()
     assert after is not None
     assert after.grant.unanswered == 0
+    assert after.grant.refresh_token == kept.grant.refresh_token
+    return kinds
 
 
 async def test_a_refresh_of_a_client_that_is_not_known_any_more_says_what_to_do(
