@@ -55,7 +55,7 @@ async def sign_in_by_browser(
     try:
         before, held = await asyncio.to_thread(lambda: (grants.challenge(), grants.read()))
         challenge = await wanted_of(config, client, before)
-        async with _listening(port or await asyncio.to_thread(_last_port, store, config.id)) as answers:
+        async with _listening(port or await asyncio.to_thread(_last_port, grants)) as answers:
             fetcher = fetcher_of(config, client)
             steps = sign_in.begin(
                 settings_of(config, document),
@@ -131,14 +131,9 @@ async def _without_url(task: asyncio.Task[SignInGrant]) -> str:
     return ""
 
 
-def _last_port(store: CredentialStore, server: str) -> int:
+def _last_port(grants: StoredGrants) -> int:
     """The port of the client that was registered last: its redirect URI holds only there."""
-    import msgspec
-
-    from pactgate.upstreams.oauth.client import OAuthClient
-
-    known = [msgspec.json.decode(row.data, type=OAuthClient) for row in store.rows("client") if row.server == server]
-    return next((port for one in known if (port := urlsplit(one.redirect_uri).port)), 0)
+    return next((port for one in grants.clients() if (port := urlsplit(one.redirect_uri).port)), 0)
 
 
 class _Answers:
