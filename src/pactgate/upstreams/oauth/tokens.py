@@ -133,7 +133,8 @@ def _read(server: str, client: OAuthClient, fetched: Fetched, *, is_bearer: bool
         if error == "invalid_client":
             raise UnknownClientError(server, client)
         said = text_of(members, "error_description") or error
-        raise sign_in_failure(server, f"{client.issuer} gave no token (HTTP {fetched.status}).", said)
+        later = " Try again later." if fetched.status >= 500 or fetched.status == 429 else ""
+        raise sign_in_failure(server, f"{client.issuer} gave no token (HTTP {fetched.status}).{later}", said)
     kinds = ("bearer", "") if is_bearer else ("n_a",)  # what is not for a resource has no type (RFC 8693, 2.2.1)
     if text_of(members, "token_type").lower() not in kinds or not _TOKEN.fullmatch(token):
         raise sign_in_failure(server, f"{client.issuer} gave a token that can't be used as a bearer token.")
