@@ -90,7 +90,7 @@ async def test_a_failure_is_told_without_what_another_party_wrote() -> None:
     async with opened(sign_ins) as client:
         answer = await client.ask(get("/connect/callback?state=x&error=y"))
         assert answer.status == 502
-        assert b"it was refused." in answer.body
+        assert b"it was refused. Call the tool again for another link." in answer.body
         assert b"script" not in answer.body
 
 

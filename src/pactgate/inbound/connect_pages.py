@@ -52,9 +52,8 @@ Go on only if you are {caller} and asked for this.</p>
 <form method="post" autocomplete="off"><p><label>Token or key with which your client calls Pactgate:<br>
 <input type="password" name="token" required autofocus size="60"></label></p>
 <p><button>Sign in to {server}</button></p></form>"""
-_GONE: Final = (
-    "This link is not good any more: it was used, or ten minutes have passed. Call the tool again for another one."
-)
+_AGAIN: Final = "Call the tool again for another link."
+_GONE: Final = f"This link is not good any more: it was used, or ten minutes have passed. {_AGAIN}"
 _FOREIGN: Final = "This link is for somebody else. Nothing was stored. Do not open links that others sent you."
 _OTHER_BROWSER: Final = "This sign-in was not begun in this browser, or has ended. Nothing was stored."
 _DONE: Final = "You are signed in. You can close this page and go on in your client."
@@ -65,7 +64,7 @@ SIGN_INS: Final = TaskBounds(
     most=64,
     timeout_s=60.0,
     too_many="Too many sign-ins are at work; try again.",
-    too_slow="This took too long. Call the tool again for another link.",
+    too_slow=f"This took too long. {_AGAIN}",
 )
 """Of its own: who signs in waits for authorization servers, and nobody's token waits for those."""
 
@@ -196,7 +195,7 @@ class ConnectPages:
             try:
                 await work(exchange)
             except GatewayFailure as failure:
-                _say(exchange, 502, "Not signed in", failure.public)
+                _say(exchange, 502, "Not signed in", f"{failure.public} {_AGAIN}")
             exchange.work = None
 
         # A browser that leaves ends nothing: what an authorization server gave would be lost.
