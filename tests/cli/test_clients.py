@@ -181,6 +181,15 @@ def test_credentials_are_not_written_where_nothing_reads_them(home: Path, projec
     assert run(project, "import", "--env-file", "own.env", "--yes", HOME=str(home)).returncode == 0
 
 
+def test_a_change_that_can_not_be_remembered_is_said(home: Path, project: Path) -> None:
+    (home / "state").write_text("no folder")
+    own = {"HOME": str(home), "XDG_STATE_HOME": str(home / "state")}
+    done = run(project, "connect", "cursor", "--stdio", **own)
+    assert "only removes the entry" in done.stderr
+    done = run(project, "disconnect", "cursor", **own)
+    assert ("without pactgate" in done.stdout, done.stderr) == (True, "")
+
+
 def test_a_link_that_a_project_puts_beside_its_file_leads_to_nothing(home: Path, project: Path) -> None:
     """It would have what stands in the file of the project written over any file of the user."""
     keys = home / "authorized_keys"

@@ -164,7 +164,8 @@ def disconnect(*, name: str, project: bool, as_json: bool) -> int:
                 how += f"; it was changed since, so its copy stays at {chosen.path}{_BACKUP}"
     if change is not None and change.key_id and end_key(change.key_file, change.key_id):
         how += "; its key is revoked"
-    _keep_changes([one for one in changes if one.file != str(chosen.path)])
+    if change is not None:
+        _keep_changes([one for one in changes if one is not change])
     if as_json:
         terminal.say_json({"client": client.id, "file": str(chosen.path), "result": how})
     else:
@@ -364,6 +365,10 @@ def _change_of(chosen: _Chosen, changes: list[_Change]) -> _Change | None:
 
 def _keep_changes(changes: list[_Change]) -> None:
     path = _state_file()
-    with suppress(OSError):
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, json.dumps(msgspec.to_builtins(changes), indent=1), mode=0o600)
+    except OSError as problem:
+        terminal.warning(
+            f"{path} can't be written ({problem.strerror}), so `pactgate disconnect` only removes the entry later."
+        )
