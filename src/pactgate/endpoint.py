@@ -22,6 +22,7 @@ from pactgate.inbound.call_stream import CallStreams
 from pactgate.inbound.console import Console
 from pactgate.inbound.console_captures import ConsoleCaptures
 from pactgate.inbound.console_sessions import ConsoleSessions
+from pactgate.inbound.console_sign_in import ConsoleSignIn
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.peer_address import TrustedProxies
@@ -180,10 +181,18 @@ class HttpEndpoint:
         captures = ConsoleCaptures(
             self._config.capture.dir, lambda count, keeps: self._stories.latest(count, None, keeps)
         )
+        people = ConsoleSignIn(
+            self._sign_ins.console_person,
+            self._console_sessions,
+            self._listeners.emit,
+            auth=lambda: self._config.auth,
+            base=self._sign_ins.base,
+        )
         return Console(
             self._console_sessions,
             streams,
             captures,
+            people,
             self._listeners.emit,
             sign_in=self._sign_in,
             client_entries=self._client_entries,

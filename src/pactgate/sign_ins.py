@@ -19,12 +19,13 @@ from pactgate.config.sections.state import StateSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.inbound.connect_pages import ConnectPages
+from pactgate.inbound.console_sign_in import MAX_PENDING
 from pactgate.inbound.http_frontend import MakeConnectPages
 from pactgate.inbound.subject_tokens import SubjectTokens
 from pactgate.pipeline.sign_in_bridge import SignInBridge
 from pactgate.state.credential_keys import KEY_VARIABLE, GivenKeys
 from pactgate.state.credential_store import CredentialStore
-from pactgate.state.handoffs import Handoffs
+from pactgate.state.handoffs import Handoffs, MemoryHandoffs
 from pactgate.state.sealing_keys import keys_of
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.oauth.connect import CallerSignIns
@@ -58,10 +59,12 @@ class SignIns:
             self._maker,
             handoffs,
             self._of_callers,
-            base=self._base,
+            base=self.base,
             document=lambda: config().client_document,
         )
         self._person = PersonSignIn(lambda: config().auth.issuers, client, handoffs)
+        self.console_person = PersonSignIn(lambda: config().auth.issuers, client, MemoryHandoffs(most=MAX_PENDING))
+        """Signs people in to the console, which is one of this gateway. Anybody may begin that, so it has a place of its own."""
         self._watch: SignInWatch | None = None
 
     @property
@@ -122,7 +125,7 @@ class SignIns:
         for grant in chain(self._grants.values(), *self._of_callers.values()):
             await grant.close()
 
-    def _base(self) -> str | None:
+    def base(self) -> str | None:
         """Where browsers reach the gateway."""
         config, address = self._config(), self._address()
         if config.public_base is not None or not config.is_loopback:

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from pactgate.core.failures import GatewayFailure
 from pactgate.inbound import http_frontend
-from pactgate.inbound.connect_pages import MAX_FORM_BYTES, SIGN_INS, CheckedPerson, ConnectPages, LinkTicket
+from pactgate.inbound.connect_pages import MAX_FORM_BYTES, SIGN_INS, ConnectPages, LinkTicket
 from pactgate.upstreams.oauth.connect import Ticket as RealTicket
 from pactgate.upstreams.oauth.steps import sign_in_failure
+from tests.support.consoles import Nobody
 from tests.support.facing import serving
 from tests.support.raw_http import RawClient, get, request
 
@@ -41,19 +42,6 @@ class SignIns:
         if self.failure is not None:
             raise self.failure
         await self.answered.wait()
-        return None
-
-
-class Nobody:
-    """An identity provider that nobody can sign in at."""
-
-    def knows(self, issuer: str) -> bool:
-        return bool(issuer)
-
-    async def begin(self, issuer: str, link: str, redirect_uri: str, browser: str) -> str:
-        return redirect_uri
-
-    async def finish(self, answer: Mapping[str, str], browser: str) -> CheckedPerson | None:
         return None
 
 
@@ -101,7 +89,7 @@ async def test_an_answer_that_takes_too_long_is_told_in_words_of_a_sign_in(monke
     async with opened(sign_ins) as client:
         answer = await client.ask(get("/connect/callback?state=x&code=y"))
         assert answer.status == 503
-        assert b"Call the tool again for another link" in answer.body
+        assert b"This took too long. Begin again." in answer.body
 
 
 async def test_a_form_that_is_too_large_or_elsewhere_is_not_read() -> None:

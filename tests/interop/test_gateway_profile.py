@@ -33,7 +33,7 @@ NOT_ASKED = {
 
 
 async def found(dialect: str, start: str, identity: Mapping[str, str] | None = None) -> dict[CheckStatus, set[str]]:
-    """The codes of the checks by what became of them."""
+    """The codes of the checks by what became of them. What is not passed is printed: a test that fails so says why."""
     plan = RunPlan(checks=CHECKS, dialect=dialect, start=start, identity=identity or {})
     with TemporaryDirectory() as folder:
         report = judge(await run(plan, Path(folder), lambda text: None, lambda *_: None))
@@ -41,6 +41,8 @@ async def found(dialect: str, start: str, identity: Mapping[str, str] | None = N
     for session in report.sessions:
         for result in session.results:
             codes.setdefault(result.status, set()).add(result.code)
+            if result.status is not CheckStatus.PASS:
+                print(result.code, result.status, result.message, *result.evidence)
     return codes
 
 

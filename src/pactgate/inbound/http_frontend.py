@@ -26,6 +26,7 @@ from pactgate.inbound.auth import Guard, cors_head
 from pactgate.inbound.batch import is_batch
 from pactgate.inbound.connect_pages import SIGN_INS, ConnectPages
 from pactgate.inbound.console import Console
+from pactgate.inbound.console_sign_in import ConsoleSignIn
 from pactgate.inbound.credentials import AuthError, PendingCheck
 from pactgate.inbound.error_data import data_of
 from pactgate.inbound.exchange_tasks import CREDENTIALS, ExchangeTasks
@@ -56,7 +57,7 @@ _EXPIRY_SLACK_S: Final = 0.01
 _EXPIRY_LOOK_S: Final = 60.0
 
 
-MakeConnectPages = Callable[[Callable[[], Guard], ExchangeTasks, GuessBrake], ConnectPages]
+MakeConnectPages = Callable[[Callable[[], Guard], ExchangeTasks, GuessBrake, ConsoleSignIn | None], ConnectPages]
 
 
 def _ignore(subject: str) -> None:
@@ -119,8 +120,10 @@ class HttpFrontend:
         self._console = console
         if console is not None:
             console.on_signed_out = self.check_again
+            console.credential_end = lambda headers: self._guard.credential_end(headers)
+        people = None if console is None else console.people
         self._signing_in = ExchangeTasks(SIGN_INS, FaultBarrier(emit))
-        self._connect = None if connect is None else connect(lambda: self._guard, self._signing_in, self._brake)
+        self._connect = None if connect is None else connect(lambda: self._guard, self._signing_in, self._brake, people)
         self._modern = ModernHttpHandler(kernel, emit, clock, self.drops)
         self._legacy = LegacyHttpHandler(kernel, self.sessions, emit, clock, self.drops)
         self._await_expiry()
@@ -212,7 +215,7 @@ class HttpFrontend:
             return None
         if self._connect is not None and self._connect.answer(exchange):
             return None
-        if self._console is not None and self._console.answer_file(exchange):
+        if self._console is not None and self._console.answer_anybody(exchange):
             return None
         exchange.extra_head = cors_head(exchange.headers)
         if exchange.method == "OPTIONS":

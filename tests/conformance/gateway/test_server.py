@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 
 from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep, ServerScript
+from pactgate.conformance.gateway.server import ScriptedServer
 from tests.support.eventually import eventually_blocking
 
 TOOLS = (
@@ -119,3 +121,17 @@ def test_a_modern_server_refuses_a_handshake_and_names_its_revision(tmp_path: Pa
     error = json.loads(child.read())["error"]
     assert (error["code"], error["data"]["supported"]) == (-32022, ["2026-07-28"])
     assert child.close() == 0
+
+
+def test_who_has_seen_his_stream_begin_hears_of_a_change_made_at_once(tmp_path: Path) -> None:
+    server = ScriptedServer(ServerScript(tag="t", era="both", record=str(tmp_path / "record.t"), tools=TOOLS))
+    change, heard = threading.Thread(target=server.changed), list[str]()
+
+    def begin() -> None:
+        change.start()
+        change.join(0.1)
+
+    assert server.listen(" 1", heard.append, begin)
+    change.join()
+    server.log.close()
+    assert heard == ['{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}']

@@ -51,8 +51,9 @@ class ScriptedServer:
     def __init__(self, script: ServerScript) -> None:
         self.script = script
         self.log = ServerLog(script.tag, Path(script.record))
-        self.listeners: dict[str, Send] = {}
+        self._listeners: dict[str, Send] = {}
         """Where notifications about lists go, by the id of a subscription (modern) or of a stream (legacy: it begins with a blank)."""
+        self._listening = threading.Lock()
         self._shown = False
         self._dialogue = Dialogue()
         self.stays = False
@@ -96,10 +97,11 @@ class ScriptedServer:
         label = call.label
         if call.message["method"] == "notifications/cancelled":
             label = self._dialogue.cancel(call) or label
-        self.log.add(is_sent=False, data=data, label=label, exchange=exchange, headers=headers)
         if "id" not in message:
+            self.log.add(is_sent=False, data=data, label=label, exchange=exchange, headers=headers)
             return None
         self._dialogue.begin(call)
+        self.log.add(is_sent=False, data=data, label=label, exchange=exchange, headers=headers)
         try:
             found = self._answer(call)
         finally:
@@ -107,6 +109,19 @@ class ScriptedServer:
         if found is not None:
             self.log.add(is_sent=True, data=found[0], label=label, exchange=exchange, status=found[1])
         return found
+
+    def listen(self, key: str, send: Send, begin: Callable[[], None] = lambda: None) -> bool:
+        """Open a stream of notifications; whether there is room. Who has seen it begin misses no change that he then causes."""
+        with self._listening:
+            if len(self._listeners) >= _MAX_LISTENERS:
+                return False
+            begin()
+            self._listeners[key] = send
+        return True
+
+    def end_listening(self, key: str) -> None:
+        with self._listening:
+            self._listeners.pop(key, None)
 
     def next_id(self) -> str:
         with self._lock:
@@ -116,7 +131,9 @@ class ScriptedServer:
     def changed(self) -> None:
         """Notify everybody who listens that the list of tools has changed."""
         self._shown = True
-        for key, send in [*self.listeners.items()]:
+        with self._listening:
+            listeners = [*self._listeners.items()]
+        for key, send in listeners:
             meta = "" if key.startswith(" ") else f',"params":{{"_meta":{{"{PREFIX}subscriptionId":{key}}}}}'
             data = f'{{"jsonrpc":"2.0","method":"notifications/tools/list_changed"{meta}}}'
             self._sent(send, data, "notifications/tools/list_changed", key)
@@ -190,15 +207,13 @@ class ScriptedServer:
 
     def _on_subscriptions_listen(self, call: ScriptedCall) -> str | None:
         """The stream stays open; the transport ends it with the connection."""
-        if len(self.listeners) < _MAX_LISTENERS:
-            meta = f'"_meta":{{"{PREFIX}subscriptionId":{call.id}}}'
-            kept = json.dumps(call.params.get("notifications", {}))
-            send = call.send
-            send(
-                '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":'
-                f"{kept},{meta}}}}}"
-            )
-            self.listeners[call.id] = send
+        meta = f'"_meta":{{"{PREFIX}subscriptionId":{call.id}}}'
+        kept = json.dumps(call.params.get("notifications", {}))
+        acknowledged = (
+            '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":'
+            f"{kept},{meta}}}}}"
+        )
+        self.listen(call.id, call.send, lambda: call.send(acknowledged))
         return None
 
     def _on_tools_call(self, call: ScriptedCall) -> str | None:
@@ -379,15 +394,11 @@ class HttpHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """The stream on which a legacy client hears of changes."""
         server = self.server_of
-        if server.script.era == "modern" or len(server.listeners) >= _MAX_LISTENERS:
-            return self._whole(405, b"")
-        self._streaming = False
-        self._begin_stream()
         key = f" {server.next_id()}"
-        server.listeners[key] = self._event
+        if server.script.era == "modern" or not server.listen(key, self._event, self._begin_stream):
+            return self._whole(405, b"")
         self._until_gone()
-        server.listeners.pop(key, None)
-        return None
+        return server.end_listening(key)
 
     def do_DELETE(self) -> None:
         self._whole(200, b"")
@@ -464,7 +475,7 @@ def serve_stdio(server: ScriptedServer) -> None:
 
     signal.signal(signal.SIGTERM, lambda *_: None if server.stays else os._exit(0))
     if server.script.era != "modern":
-        server.listeners[" stdio"] = send
+        server.listen(" stdio", send)
     for data in _lines():
         threading.Thread(target=answer, args=(data,), daemon=True).start()
     if server.stays:
