@@ -265,15 +265,21 @@ async def test_a_refresh_of_a_client_that_is_not_known_any_more_says_what_to_do(
     assert known.redirect_uri == "", "the next sign-in registers another one"
 
 
+async def begun_refresh(server: SignInServer, store: CredentialStore, grant: ServerGrant) -> asyncio.Task[None]:
+    """A refresh whose answer waits for `server.hold`."""
+    old = keep_grant(server, store)
+    await grant.prepare()
+    server.hold.clear()
+    renewing = asyncio.create_task(grant.renew(old))
+    await eventually(lambda: server.refreshes)
+    return renewing
+
+
 async def test_who_signs_out_in_the_middle_of_a_refresh_stays_signed_out(
     server: SignInServer, store: CredentialStore
 ) -> None:
-    old = keep_grant(server, store)
     async with opened(server, store) as grant:
-        await grant.prepare()
-        server.hold.clear()
-        renewing = asyncio.create_task(grant.renew(old))
-        await eventually(lambda: server.refreshes)
+        renewing = await begun_refresh(server, store, grant)
         store.remove("vault")
         await grant.reread()
         server.hold.set()
@@ -286,12 +292,8 @@ async def test_who_signs_out_in_the_middle_of_a_refresh_stays_signed_out(
 async def test_a_new_sign_in_in_the_middle_of_a_refresh_is_the_one_that_counts(
     server: SignInServer, store: CredentialStore
 ) -> None:
-    old = keep_grant(server, store)
     async with opened(server, store) as grant:
-        await grant.prepare()
-        server.hold.clear()
-        renewing = asyncio.create_task(grant.renew(old))
-        await eventually(lambda: server.refreshes)
+        renewing = await begun_refresh(server, store, grant)
         newer = keep_grant(server, store, age_s=0.0)
         server.hold.set()
         await renewing
@@ -302,12 +304,8 @@ async def test_a_refreshed_grant_that_could_not_be_kept_is_used_and_kept_as_soon
     server: SignInServer, store: CredentialStore, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_YOUNG_S", 0.0)
-    old = keep_grant(server, store)
     async with opened(server, store) as grant:
-        await grant.prepare()
-        server.hold.clear()
-        renewing = asyncio.create_task(grant.renew(old))
-        await eventually(lambda: server.refreshes)
+        renewing = await begun_refresh(server, store, grant)
         Path(path).chmod(0o666)  # noqa: ASYNC240 - a store that refuses to be used
         server.hold.set()
         await renewing
