@@ -11,11 +11,13 @@ import argparse
 import datetime
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +27,8 @@ from bench.peers.kinds import INSTALLED, ROOT
 
 RESULTS: Final = ROOT / "docs" / "gateways"
 RECORDINGS: Final = ROOT / ".tools" / "profile"
-_LIMIT_S: Final = 300
+_LIMIT_S: Final = 300.0
+_END_S: Final = 10.0
 _SHOWN_CHARS: Final = 240
 _EVIDENCE: Final = 6
 
@@ -58,18 +61,11 @@ def score(gateway: ScoredGateway) -> dict[str, Any]:
     path = os.pathsep.join([str(programs(gateway)), str(Path(sys.executable).parent), os.environ["PATH"]])
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pactgate-scores-") as folder:  # some write a database where they start
-        done = subprocess.run(
-            ["bash", "-c", f'{gateway.command} "$@"', "-", *kept],
-            cwd=folder,
-            env={**os.environ, **gateway.setup, "PATH": path},
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_S,
-            check=False,
-        )
-    if done.returncode not in (0, 1):
-        raise RuntimeError(done.stderr.strip()[-1500:])
-    report = json.loads(done.stdout)
+        words = ["bash", "-c", f'{gateway.command} "$@"', "-", *kept]
+        code, printed, said = _ended(words, Path(folder), {**os.environ, **gateway.setup, "PATH": path})
+    if code not in (0, 1):
+        raise RuntimeError(said.strip()[-1500:])
+    report = json.loads(printed)
     return {
         "name": gateway.name,
         "version": version(gateway),
@@ -79,6 +75,23 @@ def score(gateway: ScoredGateway) -> dict[str, Any]:
         "scores": report["scores"],
         "results": [_kept(result) for session in report["sessions"] for result in session["results"]],
     }
+
+
+def _ended(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, str, str]:
+    """The exit code of a command and what it wrote. One that takes too long is told to end, with all that it has started."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        words, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
+        try:
+            printed, said = process.communicate(timeout=_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            for end in (signal.SIGTERM, signal.SIGKILL):
+                with suppress(subprocess.TimeoutExpired, ProcessLookupError):
+                    os.killpg(process.pid, end)
+                    process.communicate(timeout=_END_S)
+            raise
+    return process.returncode, printed, said
 
 
 def _kept(result: dict[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 
+from bench.gateways import score as module
 from bench.gateways.kinds import GATEWAYS, ScoredGateway
 from bench.gateways.pages import page, picture, results
-from bench.gateways.score import RESULTS
+from bench.gateways.score import RESULTS, score
 from pactgate.conformance.gateway.check import PROFILE_VERSION
+from tests.support.eventually import eventually_blocking
 
 MAX_BYTES = 100 * 1024
 
@@ -40,3 +44,16 @@ def test_each_gateway_in_the_table_leads_to_its_section_and_stands_in_the_pictur
     sections = {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in re.findall("^## (.*)$", text, re.M)}
     assert set(re.findall(r"\(#([^)]*)\)", text)) == sections
     assert all(gateway.title in picture() for gateway in GATEWAYS)
+
+
+def test_a_run_that_takes_too_long_is_ended_with_all_that_it_has_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LIMIT_S", 0.3)
+    monkeypatch.setattr(module, "RECORDINGS", tmp_path)
+    told = tmp_path / "pid"
+    command = f"sleep 60 & echo $! > {told}; wait; echo"
+    with pytest.raises(subprocess.TimeoutExpired):
+        score(ScoredGateway(name="slow", title="Slow", package="system:none", command=command))
+    process = Path("/proc") / told.read_text().strip()
+    eventually_blocking(lambda: not process.exists() or ") Z " in (process / "stat").read_text())

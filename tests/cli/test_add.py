@@ -82,6 +82,15 @@ def test_programs_and_addresses_are_added_too_and_the_rest_of_the_file_stays(tmp
     assert run(tmp_path, "check").returncode == 0
 
 
+def test_a_problem_of_another_server_does_not_stop_the_addition(tmp_path: Path) -> None:
+    file = tmp_path / "pactgate.json"
+    file.write_text('{"mcpServers": {"other-mcp": {"command": 5}}}')
+    for name in ("mcp", "s", "other"):
+        assert run(tmp_path, "add", name, "--url", "https://crm.example/mcp").returncode == 0
+    assert run(tmp_path, "add", "fine", "--url", "no address").returncode == 2
+    assert list(json.loads(file.read_text())["mcpServers"]) == ["other-mcp", "mcp", "s", "other"]
+
+
 def test_a_credential_is_not_for_other_users_of_the_machine(tmp_path: Path) -> None:
     file = tmp_path / "pactgate.json"
     words = ("--url", "https://crm.example/mcp", "--header", "Authorization: Bearer 5e1c7b2aa90d4f3386e17f0b")

@@ -17,7 +17,8 @@ from typing import IO, Any
 import pytest
 
 from pactgate.audit.audit_log import REJECTED_BURST
-from pactgate.cli.audit import safe_cell
+from pactgate.cli.audit import RecordFilter, safe_cell
+from pactgate.cli.logs import earliest_of
 from tests.cli.program import PROGRAM, Served, demo, environment, heed_interrupts, run, write_config
 from tests.support.eventually import eventually_blocking
 from tests.support.http_get import status_of
@@ -51,6 +52,14 @@ def test_records_are_chosen_by_client_tool_failure_and_time(served: Served) -> N
     assert [record["outcome"] for record in shown(served, "--failed", "--caller", "ops")] == ["unknown_tool"]
     assert len(shown(served, "--since", "1h")) == len(shown(served))
     assert run(served.folder, "audit", "show", "--since", "soon").returncode == 2
+
+
+def test_records_of_before_the_time_are_left_out(served: Served) -> None:
+    times = sorted(record["time"] for record in shown(served))
+    kept = RecordFilter(earliest=times[1])
+    assert [time for time in times if kept.matches({"time": time})] == times[1:]
+    assert earliest_of("1h") < times[0] < earliest_of("0s") + "Z"
+    assert earliest_of("999999d") == ""
 
 
 def test_csv_is_for_spreadsheets_and_no_cell_is_a_formula(served: Served) -> None:

@@ -159,6 +159,37 @@ def test_an_address_of_any_port_is_removed_from_a_file_that_the_client_wrote_aga
     assert set(run_servers(file)) == names
 
 
+def test_a_file_that_was_changed_between_two_connections_is_given_back_without_any_entry(
+    home: Path, project: Path
+) -> None:
+    file = home / CURSOR
+    run(project, "connect", "cursor", "--url", NOBODY, HOME=str(home))
+    changed = file.read_text().replace("Cursor allows comments", "changed since")
+    file.write_text(changed)
+    run(project, "connect", "cursor", "--url", "http://127.0.0.1:2", HOME=str(home))
+    run(project, "disconnect", "cursor", HOME=str(home))
+    assert "pactgate" not in run_servers(file)
+    assert "changed since" in file.read_text()
+
+
+def test_credentials_are_not_written_where_nothing_reads_them(home: Path, project: Path) -> None:
+    (project / "pactgate.json").write_text('{"envFile": "own.env", "mcpServers": {}}')
+    done = run(project, "import", "--env-file", "other.env", "--yes", HOME=str(home))
+    assert done.returncode == 2
+    assert "takes its variables from own.env" in done.stderr
+    assert not (project / "other.env").exists()
+    assert run(project, "import", "--env-file", "own.env", "--yes", HOME=str(home)).returncode == 0
+
+
+def test_a_change_that_can_not_be_remembered_is_said(home: Path, project: Path) -> None:
+    (home / "state").write_text("no folder")
+    own = {"HOME": str(home), "XDG_STATE_HOME": str(home / "state")}
+    done = run(project, "connect", "cursor", "--stdio", **own)
+    assert "only removes the entry" in done.stderr
+    done = run(project, "disconnect", "cursor", **own)
+    assert ("without pactgate" in done.stdout, done.stderr) == (True, "")
+
+
 def test_a_link_that_a_project_puts_beside_its_file_leads_to_nothing(home: Path, project: Path) -> None:
     """It would have what stands in the file of the project written over any file of the user."""
     keys = home / "authorized_keys"
@@ -275,6 +306,14 @@ def test_a_client_gets_a_key_of_its_own_that_works_at_once_and_ends_with_its_ent
     assert key_names(guarded) == []
 
 
+def test_a_key_that_could_not_be_put_anywhere_is_not_kept(guarded: Served) -> None:
+    (guarded.folder / ".kimi").write_text("no folder")
+    done = guarded.run("connect", "kimi")
+    assert done.returncode == 1
+    assert "can't be written" in done.stderr
+    assert key_names(guarded) == []
+
+
 def test_a_key_is_in_the_file_only_of_a_client_that_can_have_it_nowhere_else(guarded: Served) -> None:
     done = guarded.run("connect", "kimi")
     assert done.returncode == 0, done.stderr
@@ -285,6 +324,9 @@ def test_a_key_is_in_the_file_only_of_a_client_that_can_have_it_nowhere_else(gua
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     before = file.read_bytes()
     assert "already" in guarded.run("connect", "kimi").stdout
+    said = guarded.run("connect", "kimi", "--json").stdout
+    assert json.loads(said)["entry"]["headers"] == {"Authorization": "Bearer KEY"}
+    assert key not in said
     assert file.read_bytes() == before
     guarded.run("disconnect", "kimi")
     assert (file.exists(), key_names(guarded)) == (False, [])

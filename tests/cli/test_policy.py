@@ -68,8 +68,18 @@ def test_a_test_for_people_says_what_the_client_is_told(folder: Path) -> None:
     assert "rule 2 (pactgate.json:" in done.stdout
 
 
-@pytest.mark.parametrize("words", [["--as", "group=x", "crm.list"], ["crm.nothing"], ["nothing"]])
-def test_an_unknown_client_or_tool_is_refused(words: list[str], folder: Path) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--as", "group=x", "crm.list"],
+        ["--as", "groups=a,groups=b", "crm.list"],
+        ["--as", "key=ci,token=ops", "crm.list"],
+        ["--as", "key=ci,subject=ann", "crm.list"],
+        ["crm.nothing"],
+        ["nothing"],
+    ],
+)
+def test_an_unknown_or_impossible_client_or_tool_is_refused(words: list[str], folder: Path) -> None:
     assert run(folder, "policy", "test", "--tools", "tools.json", *words).returncode != 0
 
 

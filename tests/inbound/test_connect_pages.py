@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 
+import pytest
+from msgspec.structs import replace
+
 from pactgate.core.failures import GatewayFailure
-from pactgate.inbound.connect_pages import MAX_FORM_BYTES, ConnectPages, LinkTicket
+from pactgate.inbound import http_frontend
+from pactgate.inbound.connect_pages import MAX_FORM_BYTES, SIGN_INS, ConnectPages, LinkTicket
 from pactgate.upstreams.oauth.connect import Ticket as RealTicket
 from pactgate.upstreams.oauth.steps import sign_in_failure
 from tests.support.consoles import Nobody
@@ -24,6 +29,8 @@ class SignIns:
         self.base: Callable[[], str | None] = lambda: base
         self.document = lambda: f"{base}/oauth/client.json" if base.startswith("https") else ""
         self.failure: GatewayFailure | None = None
+        self.answered = asyncio.Event()
+        self.answered.set()
 
     async def find(self, name: str) -> LinkTicket | None:
         return RealTicket("<b>vault</b>", "alice", "<i>alice</i>", "")
@@ -34,6 +41,7 @@ class SignIns:
     async def finish(self, answer: Mapping[str, str], browser: str) -> str | None:
         if self.failure is not None:
             raise self.failure
+        await self.answered.wait()
         return None
 
 
@@ -70,8 +78,18 @@ async def test_a_failure_is_told_without_what_another_party_wrote() -> None:
     async with opened(sign_ins) as client:
         answer = await client.ask(get("/connect/callback?state=x&error=y"))
         assert answer.status == 502
-        assert b"it was refused." in answer.body
+        assert b"it was refused. Call the tool again for another link." in answer.body
         assert b"script" not in answer.body
+
+
+async def test_an_answer_that_takes_too_long_is_told_in_words_of_a_sign_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_frontend, "SIGN_INS", replace(SIGN_INS, timeout_s=0.05))
+    sign_ins = SignIns()
+    sign_ins.answered.clear()
+    async with opened(sign_ins) as client:
+        answer = await client.ask(get("/connect/callback?state=x&code=y"))
+        assert answer.status == 503
+        assert b"This took too long. Begin again." in answer.body
 
 
 async def test_a_form_that_is_too_large_or_elsewhere_is_not_read() -> None:

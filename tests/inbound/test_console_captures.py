@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from pactgate.capture.capture_files import captures_in
 from pactgate.core.failures import GatewayFailure
+from pactgate.inbound import console_captures
 from pactgate.inbound.console_captures import ConsoleCaptures
 from tests.support.eventually import eventually
 from tests.support.processes import running_children
@@ -71,6 +73,15 @@ async def test_the_captures_are_listed_the_newest_first(folder: Path) -> None:
     row = facts["captures"][1]
     assert (row["leg"], row["label"], row["isOpen"]) == ("callers", "pactgate-mcp", False)
     assert row["startedAt"] == datetime(2026, 11, 19, 20, tzinfo=UTC).isoformat()
+
+
+async def test_a_capture_that_makes_room_while_they_are_listed_is_left_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = folder / "20261119T200002Z-0003-callers-pactgate-mcp.json"
+    monkeypatch.setattr(console_captures, "captures_in", lambda folder: [*captures_in(folder), gone])
+    rows = json.loads(await shelf(folder).listing())["captures"]
+    assert [row["name"] for row in rows] == [OTHER, NAME]
 
 
 async def test_only_captures_can_be_read(folder: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -33,7 +35,8 @@ NOT_ASKED = {
 async def found(dialect: str, start: str, identity: Mapping[str, str] | None = None) -> dict[CheckStatus, set[str]]:
     """The codes of the checks by what became of them. What is not passed is printed: a test that fails so says why."""
     plan = RunPlan(checks=CHECKS, dialect=dialect, start=start, identity=identity or {})
-    report = judge(await run(plan, lambda text: None, lambda *_: None))
+    with TemporaryDirectory() as folder:
+        report = judge(await run(plan, Path(folder), lambda text: None, lambda *_: None))
     codes: dict[CheckStatus, set[str]] = {}
     for session in report.sessions:
         for result in session.results:
@@ -60,9 +63,10 @@ async def test_a_gateway_that_leaves_its_servers_is_found_out(check: type[Check]
     assert judge_one(check, await play_started(check, leaves=True)).status is CheckStatus.FAIL
 
 
-async def test_clients_open_new_sessions_at_a_gateway_that_was_started_again() -> None:
+async def test_clients_open_new_sessions_at_a_gateway_that_was_started_again(tmp_path: Path) -> None:
     checks = [check for check in CHECKS if check.family is Family.OWNERSHIP][:2]
-    played = (await run(RunPlan(checks=checks, dialect="pactgate", start=OURS, era="legacy"), print, print)).checks
+    plan = RunPlan(checks=checks, dialect="pactgate", start=OURS, era="legacy")
+    played = (await run(plan, tmp_path, print, print)).checks
     assert [recording.error or recording.not_applicable for recording in played] == ["", ""]
 
 

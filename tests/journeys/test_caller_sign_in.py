@@ -200,10 +200,21 @@ async def test_a_modern_client_with_url_elicitation_is_asked_and_its_call_goes_o
         link = question["params"]["url"]
         more = {"inputResponses": {key: {"action": "accept"}}, "requestState": asked["requestState"]}
         call = asyncio.ensure_future(place.post(modern_call(ALICE, **more)))
-        await eventually(lambda: place.gateway.kernel)  # the call waits for the sign-in
+        await eventually(lambda: place.gateway.sign_ins.links._waiting)  # the call waits for the sign-in
         await asyncio.to_thread(Browser("Alice").send, link, ALICE)
         assert (await call)["content"][0]["text"] == "done for Alice"
         assert server.acted == 1
+
+
+async def test_a_modern_client_whose_user_has_signed_in_already_does_not_wait(
+    server: SignInServer, tmp_path: Path
+) -> None:
+    async with served(server, tmp_path) as place, asyncio.timeout(5):
+        asked = await place.post(modern_call(ALICE))
+        ((key, question),) = asked["inputRequests"].items()
+        await asyncio.to_thread(Browser("Alice").send, question["params"]["url"], ALICE)
+        more = {"inputResponses": {key: {"action": "accept"}}, "requestState": asked["requestState"]}
+        assert (await place.post(modern_call(ALICE, **more)))["content"][0]["text"] == "done for Alice"
 
 
 async def test_a_modern_client_that_declines_is_not_asked_again(server: SignInServer, tmp_path: Path) -> None:
@@ -431,7 +442,8 @@ async def test_no_token_of_a_sign_in_is_in_anything_that_is_written_or_answered(
                 assert answer.status == 200, path
                 said.append(answer.body.decode())
     files = [file for file in tmp_path.rglob("*") if file.is_file()]  # noqa: ASYNC240 - a test
-    said += [caplog.text, *(file.read_bytes().decode("latin-1") for file in files if file.suffix != ".json")]
+    assert [file for file in files if file.parent.name == "captures"]
+    said += [caplog.text, *(file.read_bytes().decode("latin-1") for file in files if file.name != "pactgate.json")]
     secrets = {ALICE, *server.people}
     assert len(secrets) == 5, "hers, and two pairs of the authorization server"
     assert not [secret for secret in secrets if any(secret in text for text in said)]

@@ -76,6 +76,12 @@ def test_it_ends_with_its_client_even_where_a_thread_does_not(tmp_path: Path) ->
     assert driven.code == 4
 
 
+def test_a_file_whose_code_does_not_end_ends_with_its_client(tmp_path: Path) -> None:
+    with Driven(write_tools(tmp_path, "import time\ntime.sleep(60)\n")) as driven:
+        driven.ask("ping")
+    assert driven.code == 4
+
+
 def test_check_prints_what_a_file_offers_or_all_that_is_wrong_with_it(tmp_path: Path) -> None:
     def check(path: Path) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pactgate.runner", "--check", str(path)]

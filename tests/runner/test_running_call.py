@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pactgate.runner.running_call import MAX_WAITING_THREADS
+from pactgate.runner.load import load
+from pactgate.runner.running_call import MAX_UNTOLD, MAX_WAITING_THREADS, CallerFacts, RunningCall
 from tests.runner.driving import Driven, error, operations, write_tools
 from tests.support.eventually import eventually_blocking
 
@@ -45,6 +48,19 @@ async def whole(call: Call) -> str:
     except NotAnswered as reason:
         return reason.reason
     return f"{found.count} {found.size.name}"
+
+
+class Picky(Struct):
+    count: int
+
+    def __post_init__(self) -> None:
+        raise KeyError("count")
+
+
+@tool
+def picky(call: Call) -> str:
+    """Asks with a class of its own making."""
+    return str(call.ask("How many?", Picky).count)
 
 
 @tool
@@ -126,6 +142,14 @@ def test_an_answer_that_does_not_fit_and_a_question_nobody_can_be_asked_fail_the
     assert error(begin(kit, "never"))["code"] == "INTERNAL_ERROR"
 
 
+def test_a_class_that_fails_with_an_answer_fails_its_call_and_nothing_waits_on(kit: Driven) -> None:
+    result = answered(kit, begin(kit, "picky"), action="accept", content={"count": 1})
+    assert error(result)["code"] == "INTERNAL_ERROR"
+    assert "KeyError" in kit.told[-1]["params"]["text"]
+    kit.close()
+    assert kit.code == 0
+
+
 def test_answers_that_nothing_waits_for_are_refused_and_answers_left_out_are_asked_again(kit: Driven) -> None:
     stray = {"name": "order", "requestState": "x", "inputResponses": {}}
     assert kit.ask("tools/call", stray)["error"]["code"] == -32602
@@ -143,6 +167,25 @@ def test_a_tool_knows_who_calls_and_its_log_messages_name_the_request(kit: Drive
     kit.ask("logging/setLevel", {"level": "debug"})
     begin(kit, "known")
     assert [one["params"]["level"] for one in kit.told[-2:]] == ["debug", "warning"]
+
+
+async def test_a_tool_that_tells_more_than_its_client_reads_waits(tmp_path: Path) -> None:
+    loaded = load(write_tools(tmp_path, KIT))
+    running, told = RunningCall(loaded.tools["known"], CallerFacts()), list[float]()
+    running.on_progress = lambda done, total, message: told.append(done)
+    count = 2 * MAX_UNTOLD
+
+    def tell() -> None:
+        for number in range(count):
+            running.progress(number, None, None)
+
+    teller = threading.Thread(target=tell)
+    teller.start()
+    teller.join(0.2)  # here nothing else runs, as when the client does not read
+    assert teller.is_alive()
+    assert told == []
+    await asyncio.to_thread(teller.join)
+    assert told == [*range(count)]
 
 
 def test_calls_that_wait_leave_threads_to_the_others(kit: Driven) -> None:

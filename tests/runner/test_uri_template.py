@@ -23,3 +23,8 @@ TEMPLATES = {"notes://{number}": "one", "notes://{number}/{part}.txt": "part"}
 )
 def test_a_variable_is_one_part_of_the_path(uri: str, found: object) -> None:
     assert find_by_uri(uri, RESOURCES, TEMPLATES) == found
+
+
+@pytest.mark.parametrize("part", ["..", ".", "..%2F..%2Fetc%2Fpasswd", "%2e%2e", "a%2Fb", "a%00b"])
+def test_a_value_is_one_part_of_the_path_however_it_is_written(part: str) -> None:
+    assert find_by_uri(f"notes://{part}", {}, {"notes://{name}": "offer"}) is None

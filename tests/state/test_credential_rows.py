@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,14 @@ import pytest
 from pactgate.state.credential_rows import CredentialRow, FileRows, RowsUnusableError
 
 ROW = CredentialRow("grant", "linear", "https://a.example", "key", b"sealed")
+
+WRITER = """
+import sqlite3, sys
+try:
+    sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None).execute("begin immediate")
+except sqlite3.OperationalError as problem:
+    print(problem)
+"""
 
 
 @pytest.fixture
@@ -21,10 +32,14 @@ def named(principal: str) -> CredentialRow:
     return CredentialRow("grant", "linear", f"https://a.example {principal}", "key", b"sealed")
 
 
+def as_it_is(row: CredentialRow) -> CredentialRow:
+    return row
+
+
 def test_a_change_is_another_state_and_looking_is_none(rows: FileRows) -> None:
     before = rows.state()
     assert not rows.exists
-    assert rows.put(ROW, 0) == 1
+    assert rows.put(ROW, 0, as_it_is) == 1
     changed = rows.state()
     assert before != changed == rows.state()
     assert rows.get("grant", "linear", "https://a.example") is not None
@@ -32,9 +47,31 @@ def test_a_change_is_another_state_and_looking_is_none(rows: FileRows) -> None:
     assert rows.state() == changed
 
 
+def test_another_process_does_not_write_while_one_does_that_reads_in_another_thread(rows: FileRows) -> None:
+    seen = []
+
+    def seal(row: CredentialRow) -> CredentialRow:
+        assert rows.get("grant", "linear", "https://a.example") is None
+        done = subprocess.run([sys.executable, "-c", WRITER, rows.path], capture_output=True, text=True, check=True)
+        seen.append(done.stdout.strip())
+        return row
+
+    rows.put(ROW, 0, seal)
+    assert seen == ["database is locked"]
+
+
+def test_the_file_is_private_from_the_beginning_and_a_link_is_refused(rows: FileRows, tmp_path: Path) -> None:
+    rows.put(ROW, 0, as_it_is)
+    assert stat.S_IMODE((tmp_path / "credentials").stat().st_mode) == 0o600
+    (tmp_path / "link").symlink_to(tmp_path / "credentials")
+    with pytest.raises(RowsUnusableError):
+        FileRows(str(tmp_path / "link")).get("grant", "linear", "https://a.example")
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
+
+
 def test_the_rows_of_one_principal_are_removed_alone(rows: FileRows) -> None:
     for row in (ROW, named("alice"), named("bob")):
-        rows.put(row, None)
+        rows.put(row, None, as_it_is)
     assert rows.remove("linear", "alice")
     assert not rows.remove("linear", "alice")
     assert [row.principal for row in rows.of_kind("grant")] == ["", "bob"]

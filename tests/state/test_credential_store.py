@@ -86,6 +86,15 @@ def test_a_rotated_key_opens_every_row_also_in_a_process_that_knew_the_old_one(
     assert found.data == SECRET
 
 
+def test_a_process_that_knew_the_old_key_seals_with_the_new_one(store: CredentialStore, path: str) -> None:
+    store.write("grant", "linear", "x", SECRET)
+    CredentialStore.in_file(path).rotate()
+    store.write("grant", "notion", "y", SECRET)
+    fresh = CredentialStore.in_file(path)
+    fresh.check()
+    assert fresh.read("grant", "notion", "y") is not None
+
+
 def test_a_crash_in_the_middle_of_a_rotation_loses_nothing(store: CredentialStore, path: str) -> None:
     store.write("grant", "linear", "x", SECRET)
     key_file = Path(f"{path}.key")

@@ -50,6 +50,11 @@ class SignInServer:
         """Claims of ID tokens that are other than they should be."""
         self.lists_for_nobody = False
         """Whether only calls want a token."""
+        self.refused_scope = ""
+        """A scope that nobody may ask for."""
+        self.client_id = "made-here"
+        """Of the client that is registered next."""
+        self.forgotten_clients: set[str] = set()
         self.lifetime_s: int | None = 3600
         self.acts_before_it_refuses = False
         self.hold = threading.Event()
@@ -91,6 +96,10 @@ class SignInServer:
 
     def redeem(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
         self.forms.append(form)
+        if form.get("client_id") in self.forgotten_clients:
+            return 401, {"error": "invalid_client"}
+        if self.refused_scope and self.refused_scope in form.get("scope", "").split():
+            return 400, {"error": "invalid_scope"}
         if form["grant_type"] == "client_credentials":
             return 200, {**self.give({*form.get("scope", "act").split()}), "refresh_token": ""}
         if form["grant_type"] == "authorization_code":
@@ -169,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
         state = self.server.state
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.path == "/register":
-            self._json(201, {**json.loads(body), "client_id": "made-here"})
+            self._json(201, {**json.loads(body), "client_id": state.client_id})
         elif self.path == "/token":
             with state.lock:
                 status, said = state.redeem({key: one[0] for key, one in parse_qs(body.decode()).items()})

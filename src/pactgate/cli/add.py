@@ -23,7 +23,7 @@ from pactgate.cli.config_file import find_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.shared_options import config_option, header_option, json_option
 from pactgate.cli.tools_file import require_python_file
-from pactgate.config.edit import add_server
+from pactgate.config.edit import SERVER_KEYS, add_server
 from pactgate.config.load import load
 from pactgate.config.persist import replace_file
 from pactgate.config.problems import ConfigurationError, EditError
@@ -353,9 +353,15 @@ def _require_valid(path: Path, text: str, name: str) -> None:
         try:
             load(trial, environ=environ, overrides={"lock.mode": "off"})
         except ConfigurationError as error:
-            own = [problem for problem in error.problems if name in problem.path]
+            own = [problem for problem in error.problems if _is_about(problem.path, name)]
             if own:
                 raise CommandError("\n".join(f"{one.message} {one.hint}".strip() for one in own)) from None
+
+
+def _is_about(path: str, name: str) -> bool:
+    """Whether the place of a problem is in the entry of this server."""
+    section, _, rest = path.partition(".")
+    return section in SERVER_KEYS and rest.partition(".")[0] == name
 
 
 def _write(path: Path, text: str) -> None:

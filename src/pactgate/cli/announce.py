@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final, TextIO
 
 from pactgate import __version__
@@ -203,9 +204,9 @@ def command() -> str:
     return os.path.relpath(program)
 
 
-def write_token(token: str) -> str:
+def write_token(token: str, folder: Path) -> str:
     """Write the token to a file that only this user can read, and return its path. Raises OSError."""
-    handle, path = tempfile.mkstemp(prefix="pactgate-", suffix=".token", dir=os.environ.get("XDG_RUNTIME_DIR") or None)
+    handle, path = tempfile.mkstemp(suffix=".token", dir=folder)
     with open(handle, "w", encoding="ascii") as file:
         file.write(f"{token}\n")
     return path

@@ -73,6 +73,10 @@ class ClientAccess:
             return with_token(self._client, plain, f"${{input:{INPUT_ID}}}")
         return with_token(self._client, plain, self.token or "KEY") if self.is_in_file else plain
 
+    def shown(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """The entry without a token."""
+        return with_token(self._client, entry, "KEY") if self.is_in_file else entry
+
     def require_token(self, *, is_shared_file: bool) -> None:
         """Make a key for a client whose file needs it. Raises CommandError where it has one that nobody knows any more, and for the
         file of a project, which others get to see."""

@@ -187,6 +187,11 @@ class _Target:
             raise CommandError(f"{path} can't be read.", "`pactgate check` says why.")
         named = self._root.get(ENV_FILE)
         self._names_env_file = isinstance(named, str)
+        if env_file and self._names_env_file and (path.parent / str(named)).resolve() != Path(env_file).resolve():
+            raise CommandError(
+                f"{path} takes its variables from {named} (envFile), so nothing would read {env_file}.",
+                "Leave out --env-file.",
+            )
         chosen = env_file or (named if isinstance(named, str) else _NEW_ENV_FILE)
         self.env_path = Path(chosen) if env_file else path.parent / chosen
 

@@ -16,6 +16,7 @@ import click
 
 from pactgate.cli import terminal
 from pactgate.cli.errors import CommandError
+from pactgate.cli.run_folder import run_folder, temporary_folder
 from pactgate.cli.shared_options import header_option
 from pactgate.cli.table import Column, show_table
 
@@ -183,9 +184,9 @@ def _played(plan: RunPlan) -> RunRecording:
         task = asyncio.current_task()
         assert task is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-        return await run(plan, tell, announce)
+        return await run(plan, folder, tell, announce)
 
-    with terminal.spinner("starting") as tell:
+    with run_folder(temporary_folder()) as folder, terminal.spinner("starting") as tell:
         try:
             return asyncio.run(until_ended())
         except asyncio.CancelledError:

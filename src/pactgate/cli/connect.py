@@ -127,7 +127,7 @@ def connect(
             "client": client.id,
             "file": str(chosen.path),
             "changed": is_changed,
-            "entry": entry,
+            "entry": entry if access is None else access.shown(entry),
             "replaced": replaced,
             **({} if access is None else {"key": access.shown_key, "variable": access.variable}),
         }
@@ -164,7 +164,8 @@ def disconnect(*, name: str, project: bool, as_json: bool) -> int:
                 how += f"; it was changed since, so its copy stays at {chosen.path}{_BACKUP}"
     if change is not None and change.key_id and end_key(change.key_file, change.key_id):
         how += "; its key is revoked"
-    _keep_changes([one for one in changes if one.file != str(chosen.path)])
+    if change is not None:
+        _keep_changes([one for one in changes if one is not change])
     if as_json:
         terminal.say_json({"client": client.id, "file": str(chosen.path), "result": how})
     else:
@@ -279,10 +280,16 @@ def _write(chosen: _Chosen, data: bytes, access: ClientAccess | None) -> None:
             backup = Path(f"{chosen.path}{_BACKUP}")
             backup.unlink(missing_ok=True)  # a project may have a link there, to any file of the user
             shutil.copy2(chosen.path, backup)
+            if (
+                change is not None and change.name in chosen.file.servers()
+            ):  # it was changed since, and is not to get our entry back
+                backup.write_bytes(_without(chosen, [change.name]))
         if before is not None and access is not None and access.is_in_file:
             chosen.path.chmod(0o600)  # a file that was there keeps its mode
         replace_file(chosen.path, data.decode(), mode=0o600)
     except OSError as problem:
+        if access is not None and access.made is not None:
+            end_key(access.made.file, access.made.id)
         raise CommandError(f"{chosen.path} can't be written: {problem.strerror}.", exit_code=1) from None
     existed = change.existed if change is not None and is_ours else before is not None
     made = None if access is None else access.made
@@ -301,14 +308,20 @@ def _restore(path: Path, change: _Change) -> None:
         raise CommandError(f"{path} can't be restored: {problem.strerror}.", exit_code=1) from None
 
 
-def _remove_entries(chosen: _Chosen, names: list[str]) -> None:
+def _without(chosen: _Chosen, names: list[str]) -> bytes:
+    """The file without these entries."""
     file = chosen.file
     try:
         for name in names:
             file = file.changed(file.without_entry(name))
-        replace_file(chosen.path, (file.data or b"").decode())
     except EditError as problem:
         raise CommandError(f"{chosen.path}: {problem.why}", f"Remove {', '.join(names)} by hand.") from None
+    return file.data or b""
+
+
+def _remove_entries(chosen: _Chosen, names: list[str]) -> None:
+    try:
+        replace_file(chosen.path, _without(chosen, names).decode())
     except OSError as problem:
         raise CommandError(f"{chosen.path} can't be written: {problem.strerror}.", exit_code=1) from None
 
@@ -352,6 +365,10 @@ def _change_of(chosen: _Chosen, changes: list[_Change]) -> _Change | None:
 
 def _keep_changes(changes: list[_Change]) -> None:
     path = _state_file()
-    with suppress(OSError):
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, json.dumps(msgspec.to_builtins(changes), indent=1), mode=0o600)
+    except OSError as problem:
+        terminal.warning(
+            f"{path} can't be written ({problem.strerror}), so `pactgate disconnect` only removes the entry later."
+        )

@@ -69,7 +69,10 @@ def earliest_of(since: str | None) -> str:
     found = _DURATION.fullmatch(since)
     if found is None:
         raise CommandError(f"--since {since} is not a while.", "Write it as 30s, 5m, 2h or 1d.", exit_code=2)
-    then = datetime.now(UTC) - timedelta(seconds=int(found[1]) * _UNITS[found[2]])
+    try:
+        then = datetime.now(UTC) - timedelta(seconds=int(found[1]) * _UNITS[found[2]])
+    except OverflowError:  # more years than there are
+        return ""
     return then.strftime("%Y-%m-%dT%H:%M:%S")
 
 

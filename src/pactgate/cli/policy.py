@@ -27,6 +27,7 @@ from pactgate.protocol.messages import encode_json
 
 _STYLES: Final = {"yes": "green", "if": "yellow", "no": "red"}
 _MEMBERS: Final = ("groups", "issuer", "key", "token", "client", "subject", "scopes", "roles")
+_WHO: Final = ("key", "token", "subject")
 
 
 def with_tools(function: Callable[..., int]) -> Callable[..., int]:
@@ -206,6 +207,10 @@ def read_client(text: str) -> Principal:
         if name not in _MEMBERS or not separator:
             raise CommandError(
                 f"{part!r} says nothing of a client.", f"Write it as groups=finance+ops. Known: {', '.join(_MEMBERS)}."
+            )
+        if name in given or (name in _WHO and not given.keys().isdisjoint(_WHO)):
+            raise CommandError(
+                f"{part!r}: a client has one of each, and one of {', '.join(_WHO)}.", "Write groups as groups=a+b."
             )
         given[name] = value
     several = {name: frozenset(filter(None, given.get(name, "").split("+"))) for name in ("groups", "scopes", "roles")}

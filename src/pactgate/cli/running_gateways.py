@@ -49,8 +49,8 @@ def announced(gateway: RunningGateway) -> Iterator[None]:
 
 def running_gateways() -> list[RunningGateway]:
     """The gateways of this user that run now."""
-    folder = _folder()
-    if not _is_ours(folder):
+    folder = runtime_folder()
+    if not is_private(folder):
         return []
     found = []
     for path in sorted(folder.glob("*.json"))[:_MAX_FILES]:
@@ -64,9 +64,9 @@ def running_gateways() -> list[RunningGateway]:
 
 
 def _write(gateway: RunningGateway) -> Path | None:
-    folder = _folder()
+    folder = runtime_folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not _is_ours(folder):
+    if not is_private(folder):
         return None
     path = folder / f"{gateway.pid}.json"
     handle, name = tempfile.mkstemp(dir=folder, prefix=".", suffix=".new")
@@ -76,14 +76,14 @@ def _write(gateway: RunningGateway) -> Path | None:
     return path
 
 
-def _folder() -> Path:
+def runtime_folder() -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and os.path.isabs(runtime):
         return Path(runtime) / "pactgate"
     return Path(tempfile.gettempdir()) / f"pactgate-{os.getuid()}"
 
 
-def _is_ours(folder: Path) -> bool:
+def is_private(folder: Path) -> bool:
     """Whether the folder is this user's alone: others could name an address of their own in it, and get tokens sent there."""
     with suppress(OSError):
         found = folder.lstat()

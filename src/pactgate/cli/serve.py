@@ -11,9 +11,10 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -26,7 +27,8 @@ from pactgate.cli.config_file import find_config, load_config, show_warnings
 from pactgate.cli.errors import CommandError
 from pactgate.cli.log import install_log, loop_factory, set_level
 from pactgate.cli.reload import Reloader
-from pactgate.cli.running_gateways import RunningGateway, announced
+from pactgate.cli.run_folder import run_folder, temporary_folder
+from pactgate.cli.running_gateways import RunningGateway, announced, runtime_folder
 from pactgate.cli.serve_replicas import MAX_REPLICAS, serve_replicas
 from pactgate.cli.shared_options import config_option
 from pactgate.cli.tools_file import require_python_file, tools_server
@@ -107,8 +109,8 @@ def serve(
         if path is None and scope is None:
             from pactgate.cli.demo import demo  # only the demo needs it
 
-            recorded = stack.enter_context(TemporaryDirectory(prefix="pactgate-demo-"))
-            capture = msgspec.structs.replace(settings.capture, dir=recorded)
+            recorded = stack.enter_context(run_folder(temporary_folder()))
+            capture = msgspec.structs.replace(settings.capture, dir=str(recorded))
             settings = msgspec.structs.replace(settings, servers=stack.enter_context(demo()), capture=capture)
         runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
         serving = _Serving(
@@ -141,9 +143,9 @@ def _words(file: str | None, path: Path | None, host: str | None, log_level: str
     return words if file is None else [*words, file]
 
 
-def _write_token(token: str) -> str:
+def _write_token(token: str, folder: Callable[[], Path]) -> str:
     try:
-        return write_token(token)
+        return write_token(token, folder())
     except OSError as error:
         message = f"Clients need a token, and the one for this run can't be written to a file: {error.strerror}."
         hint = "Configure one under auth.tokens, or start the gateway on a terminal, which shows it."
@@ -180,6 +182,8 @@ class _Serving:
         self._announcer: Announcer | None = None
         self._token_file: str | None = None
         self._link_file: str | None = None
+        self._secrets = ExitStack()
+        self._secrets_folder = cache(lambda: self._secrets.enter_context(run_folder(runtime_folder())))
         if announces_on(stream, is_stdio=is_stdio) and not is_replica:
             self._announcer = Announcer(stream, self._last_error, Mask(config.secrets))
         install_log(config, is_announced=self._announcer is not None)
@@ -207,8 +211,8 @@ class _Serving:
             if watching is not None:
                 watching.cancel()
                 await asyncio.wait({watching})
-            await self._gateway.stop(reason=self._why_stopped)
-            self._remove_secrets()
+            with self._secrets:
+                await self._gateway.stop(reason=self._why_stopped)
 
     def _watch_file(self, loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
         if self._path is None:
@@ -226,7 +230,7 @@ class _Serving:
             self._why_stopped = f"can't listen: {failure.message}"
             raise CommandError(f"Can't listen: {failure.message}.", hint, exit_code=1) from None
         if self._gateway.http.generated_token is not None and not sys.stdout.isatty():
-            self._token_file = _write_token(self._gateway.http.generated_token)
+            self._token_file = _write_token(self._gateway.http.generated_token, self._secrets_folder)
         self._write_link()
         config = None if self._path is None else str(self._path.resolve())
         listen = self._config.listen
@@ -283,7 +287,7 @@ class _Serving:
             return
         with suppress(OSError):  # the console still takes tokens
             if self._link_file is None:
-                self._link_file = write_token(near_address(link))
+                self._link_file = write_token(near_address(link), self._secrets_folder())
             else:
                 Path(self._link_file).write_text(f"{near_address(link)}\n", encoding="ascii")
 
@@ -293,12 +297,6 @@ class _Serving:
         if self._announcer is not None and link is not None:
             self._announcer.say("Somebody has signed in to the console with the link.")
             self._announcer.offer_console(link, self._link_file)
-
-    def _remove_secrets(self) -> None:
-        for file in (self._token_file, self._link_file):
-            if file is not None:
-                with suppress(OSError):
-                    os.unlink(file)
 
     def _emit(self, event: Event) -> None:
         if isinstance(event, ConfigurationChanged | ConfigurationReloaded):

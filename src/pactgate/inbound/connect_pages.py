@@ -21,7 +21,7 @@ from pactgate.inbound.browser_pages import browser_of, members, say, send_to, se
 from pactgate.inbound.console_sessions import check_page
 from pactgate.inbound.console_sign_in import ConsoleSignIn
 from pactgate.inbound.credentials import Admission, AuthError
-from pactgate.inbound.exchange_tasks import ExchangeTasks
+from pactgate.inbound.exchange_tasks import ExchangeTasks, TaskBounds
 from pactgate.inbound.guess_brake import DelayedAnswer, GuessBrake
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.oauth.id_tokens import CheckedPerson, PersonCheck, principal_of
@@ -35,9 +35,8 @@ Go on only if you are {caller} and asked for this.</p>
 <form method="post" autocomplete="off"><p><label>Token or key with which your client calls Pactgate:<br>
 <input type="password" name="token" required autofocus size="60"></label></p>
 <p><button>Sign in to {server}</button></p></form>"""
-_GONE: Final = (
-    "This link is not good any more: it was used, or ten minutes have passed. Call the tool again for another one."
-)
+_AGAIN: Final = "Call the tool again for another link."
+_GONE: Final = f"This link is not good any more: it was used, or ten minutes have passed. {_AGAIN}"
 _FOREIGN: Final = "This link is for somebody else. Nothing was stored. Do not open links that others sent you."
 _OTHER_BROWSER: Final = (
     "This sign-in was not begun in this browser, or has ended: an answer is good once, within ten minutes. "
@@ -46,6 +45,14 @@ _OTHER_BROWSER: Final = (
 _DONE: Final = "You are signed in. You can close this page and go on in your client."
 _BAD_TOKEN: Final = "That token or key was not accepted."
 _LATER: Final = b"Retry-After: 1\r\n"
+SIGN_INS: Final = TaskBounds(
+    component="sign-ins",
+    most=64,
+    timeout_s=60.0,
+    too_many="Too many sign-ins are at work; try again.",
+    too_slow="This took too long. Begin again.",
+)
+"""Of its own: who signs in waits for authorization servers, and nobody's token waits for those."""
 
 
 class LinkTicket(Protocol):
@@ -144,7 +151,7 @@ class ConnectPages:
             try:
                 await work(exchange)
             except GatewayFailure as failure:
-                say(exchange, 502, "Not signed in", failure.public)
+                say(exchange, 502, "Not signed in", f"{failure.public} {_AGAIN}")
             exchange.work = None
 
         # A browser that leaves ends nothing: what an authorization server gave would be lost.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -72,7 +73,11 @@ class ConsoleCaptures:
 
     def _rows(self) -> Rows:
         paths = [] if self._folder is None or not self._folder.is_dir() else captures_in(self._folder)
-        return [_row(path) for path in reversed(paths[-MAX_LISTED:])]
+        rows = []
+        for path in reversed(paths[-MAX_LISTED:]):
+            with suppress(FileNotFoundError):  # it has made room, or its session has ended, in this moment
+                rows.append(_row(path))
+        return rows
 
     def _require_folder(self) -> Path:
         if self._folder is None or not self._folder.is_dir():

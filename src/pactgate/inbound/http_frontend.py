@@ -24,7 +24,7 @@ from pactgate.core.recording import ConnectionRecorder
 from pactgate.inbound.admin import Admin, CallTraces, Reach, ServerLogReader
 from pactgate.inbound.auth import Guard, cors_head
 from pactgate.inbound.batch import is_batch
-from pactgate.inbound.connect_pages import ConnectPages
+from pactgate.inbound.connect_pages import SIGN_INS, ConnectPages
 from pactgate.inbound.console import Console
 from pactgate.inbound.console_sign_in import ConsoleSignIn
 from pactgate.inbound.credentials import AuthError, PendingCheck
@@ -122,7 +122,8 @@ class HttpFrontend:
             console.on_signed_out = self.check_again
             console.credential_end = lambda headers: self._guard.credential_end(headers)
         people = None if console is None else console.people
-        self._connect = None if connect is None else connect(lambda: self._guard, self._checks, self._brake, people)
+        self._signing_in = ExchangeTasks(SIGN_INS, FaultBarrier(emit))
+        self._connect = None if connect is None else connect(lambda: self._guard, self._signing_in, self._brake, people)
         self._modern = ModernHttpHandler(kernel, emit, clock, self.drops)
         self._legacy = LegacyHttpHandler(kernel, self.sessions, emit, clock, self.drops)
         self._await_expiry()
@@ -303,6 +304,7 @@ class HttpFrontend:
         if self._expiry is not None:
             self._expiry.cancel()
         self._checks.close()
+        self._signing_in.close()
         if self._console is not None:
             self._console.close()
         self._kernel.leave(self.sessions)

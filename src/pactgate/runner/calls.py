@@ -62,7 +62,7 @@ class CallRunner:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tool")
         self.abandoned = 0
-        """How many threads abandoned calls hold."""
+        """How many threads are held by what nobody waits for any more."""
 
     async def run(self, tool: ServedTool, arguments: bytes, call: Call) -> CallResult:
         """Run one call. Raises nothing but CancelledError, which ends the call."""

@@ -103,7 +103,11 @@ async def keep_loaded(path: Path, server: RunnerServer, outside: EffectWatch) ->
         _packages(path, packages) == packages
     ):  # else it is started again, by an interpreter with the packages it wants now
         before = _state(str(path))
-        outcome = await attempt(path, outside)
+        try:
+            outcome = await attempt(path, outside)
+        except asyncio.CancelledError:
+            server.calls.abandoned += 1  # the code of the file still runs in its thread
+            raise
         if isinstance(outcome, LoadedTools):
             outside.effects = frozenset(effect for tool in outcome.tools.values() for effect in tool.contract.effects)
             server.offer(outcome)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Final, Literal
@@ -25,6 +26,8 @@ from pactgate.tool_values import Call, LogLevel, NotAnswered, ToolCaller
 MAX_WAITING: Final = 256
 MAX_WAITING_THREADS: Final = THREADS // 2
 """A tool that is not `async` keeps its thread while it waits for an answer; the others are for calls that need no person."""
+MAX_UNTOLD: Final = 1000
+"""Messages of one call that wait to be written."""
 _ANSWER: Final = "answer"
 _PRIMITIVES: Final = frozenset({"string", "integer", "number", "boolean"})
 
@@ -64,6 +67,8 @@ class RunningCall:
         self.on_log: OnLog | None = None
         self._can_ask = facts.can_be_asked
         self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._room = threading.Semaphore(MAX_UNTOLD)
         self._questions: dict[str, _Question] = {}
         self._asked = asyncio.Event()
         self._task: asyncio.Task[CallResult] | None = None
@@ -119,12 +124,24 @@ class RunningCall:
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         on_progress = self.on_progress
         if on_progress is not None:
-            self._loop.call_soon_threadsafe(on_progress, done, total, message)
+            self._tell(on_progress, done, total, message)
 
     def log(self, level: LogLevel, message: str) -> None:
         on_log = self.on_log
         if on_log is not None:
-            self._loop.call_soon_threadsafe(on_log, level, message)
+            self._tell(on_log, level, message)
+
+    def _tell(self, tell: Callable[..., None], *said: Any) -> None:
+        """Tell the client. A thread that tells faster than the client reads waits for it, as the loop does."""
+        if threading.get_ident() == self._loop_thread:
+            tell(*said)
+            return
+        self._room.acquire()
+        self._loop.call_soon_threadsafe(self._told, tell, said)
+
+    def _told(self, tell: Callable[..., None], said: tuple[Any, ...]) -> None:
+        self._room.release()
+        tell(*said)
 
     def ask(self, question: str, kind: Any) -> Future[Any]:
         params, is_wrapped = _elicitation(question, kind)
@@ -189,7 +206,7 @@ def _settle(question: _Question, given: _Answer) -> None:
         content = content.get(_ANSWER) if isinstance(content, dict) else None
     try:
         question.answer.set_result(convert(content, question.kind))
-    except msgspec.ValidationError as problem:
+    except Exception as problem:  # noqa: BLE001 - code of the tool's author reads the answer, and the tool waits for it
         question.answer.set_exception(problem)
 
 

@@ -10,8 +10,9 @@ import asyncio
 import fcntl
 import hashlib
 import os
+import tempfile
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
@@ -79,8 +80,10 @@ class CredentialRows(Protocol):
     def of_kind(self, kind: str) -> list[CredentialRow]:
         """All rows of one kind, by server."""
 
-    def put(self, row: CredentialRow, replaces: int | None) -> int | None:
-        """Write a row and return its generation. With `replaces`, only over that generation (0: no row); None where it is not so."""
+    def put(self, row: CredentialRow, replaces: int | None, seal: Reseal) -> int | None:
+        """Write a row and return its generation. With `replaces`, only over that generation (0: no row); None where it is not so.
+
+        `seal` gives the row as it is written, while no other process changes seals."""
 
     def remove(self, server: str, principal: str) -> bool:
         """Remove the rows of a server, or those of one principal. Whether there were any."""
@@ -122,7 +125,7 @@ class FileRows:
         with self._connected() as rows:
             return [CredentialRow(*row) for row in rows.execute(query, (kind,)).fetchall()]
 
-    def put(self, row: CredentialRow, replaces: int | None) -> int | None:
+    def put(self, row: CredentialRow, replaces: int | None, seal: Reseal) -> int | None:
         with self._connected() as rows, rows:
             rows.execute("begin immediate")
             query = "select generation from credentials where kind = ? and server = ? and name = ?"
@@ -130,6 +133,7 @@ class FileRows:
             generation = 0 if found is None else int(found[0])
             if replaces is not None and replaces != generation:
                 return None
+            row = seal(row)
             values = (row.kind, row.server, row.name, generation + 1, row.key_id, row.sealed)
             rows.execute("insert or replace into credentials values (?, ?, ?, ?, ?, ?)", values)
         return generation + 1
@@ -187,8 +191,18 @@ class FileRows:
             raise RowsUnusableError(f"{problem}.") from None
 
     def _make_private(self) -> None:
-        """The file exists, and only its owner may read and write it."""
-        writers = other_writers(self.path) if self.exists else None
+        """The file exists, and only its owner may read and write it. A file that is there is not opened: closing it would end the locks
+        that SQLite has on it in other threads of this process."""
+        writers = other_writers(self.path)
         if writers is not None:
             raise RowsUnusableError(f"{writers.who} may write it. {writers.hint}.")
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        if os.path.islink(self.path):
+            raise RowsUnusableError("it is a link.")
+        if not self.exists:
+            handle, fresh = tempfile.mkstemp(dir=os.path.dirname(self.path) or ".", prefix=".", suffix=".new")
+            os.close(handle)
+            try:
+                with suppress(FileExistsError):  # another process was faster
+                    os.link(fresh, self.path)
+            finally:
+                os.unlink(fresh)

@@ -82,9 +82,15 @@ class CredentialStore:
 
     def write(self, kind: str, server: str, name: str, data: bytes, *, replaces: int | None = None) -> int | None:
         """Write a row and return its generation. With `replaces`, only over that generation (0: no row); None where it is not so."""
-        row = self._sealed(CredentialRow(kind, server, name, "", b""), data)
+        self._loaded_keys()  # without a key, no file is made
+
+        def seal(row: CredentialRow) -> CredentialRow:
+            if self._source.is_ours:
+                self._keys = []  # another process may have rotated it, and dropped the one that is known here
+            return self._sealed(row, data)
+
         with self._explained():
-            return self._rows.put(row, replaces)
+            return self._rows.put(CredentialRow(kind, server, name, "", b""), replaces, seal)
 
     def remove(self, server: str, principal: str = "") -> bool:
         """Remove all rows of a server, or those of one principal. Whether there were any."""
@@ -125,9 +131,9 @@ class CredentialStore:
     def _sealed(self, row: CredentialRow, data: bytes) -> CredentialRow:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # a gateway without sign-ins starts without it
 
-        nonce = secrets.token_bytes(_NONCE_BYTES)
-        sealed = nonce + AESGCM(self._loaded_keys()[0]).encrypt(nonce, data, _purpose(row))
-        return replace(row, key_id=self.key_id, sealed=sealed)
+        key, nonce = self._loaded_keys()[0], secrets.token_bytes(_NONCE_BYTES)
+        sealed = nonce + AESGCM(key).encrypt(nonce, data, _purpose(row))
+        return replace(row, key_id=_id_of(key), sealed=sealed)
 
     def _opened(self, row: CredentialRow) -> SealedRow:
         from cryptography.exceptions import InvalidTag
@@ -156,13 +162,14 @@ class CredentialStore:
 
     def _loaded_keys(self) -> list[bytes]:
         """The key to seal with, and older ones that rows may still need."""
-        if not self._keys:
+        keys = self._keys  # another thread may drop them
+        if not keys:
             with self._explained():
-                self._keys = [*read_keys(self._source.read())]
-            if not self._keys:
+                keys = self._keys = [*read_keys(self._source.read())]
+            if not keys:
                 why = f"{self._source.where} is no key: write 32 random bytes as base64 (openssl rand -base64 32)."
                 raise self._unusable(RowsUnusableError(why))
-        return self._keys
+        return keys
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

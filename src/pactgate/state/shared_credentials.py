@@ -111,10 +111,10 @@ class SharedRows:
         found = [row for row, _, _ in self._all() if row.kind == kind]
         return sorted(found, key=lambda row: (row.server, row.name))
 
-    def put(self, row: CredentialRow, replaces: int | None) -> int | None:
+    def put(self, row: CredentialRow, replaces: int | None, seal: Reseal) -> int | None:
         expected = "" if replaces is None else replaces
         names = self._names(row.kind, row.server, row.name)
-        return self._run(_PUT, self._rows, _KEPT_MS, expected, self._kept(row), *names) or None
+        return self._run(_PUT, self._rows, _KEPT_MS, expected, self._kept(seal(row)), *names) or None
 
     def remove(self, server: str, principal: str) -> bool:
         gone = [field for row, field, _ in self._all() if row.server == server and principal in ("", row.principal)]

@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -86,7 +87,8 @@ async def play_started(check: type[Check], *, leaves: bool) -> CheckRecording:
     """One check of a gateway that the run starts and stops: ours, or one that leaves behind what it has started."""
     start = f"{sys.executable} {leaving_gateway.__file__} {OURS}" if leaves else OURS
     plan = RunPlan(checks=[check], dialect="pactgate", start=start)
-    return (await run(plan, lambda text: None, lambda path, text: None)).checks[0]
+    with TemporaryDirectory() as folder:
+        return (await run(plan, Path(folder), lambda text: None, lambda path, text: None)).checks[0]
 
 
 @contextmanager

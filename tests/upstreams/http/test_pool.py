@@ -18,6 +18,7 @@ from pactgate.upstreams.http.pool import ConnectionPool, PoolLimits
 from pactgate.upstreams.http.request_message import HttpTarget
 from pactgate.upstreams.http.response import PendingResponse
 from tests.support.certificates import tls_pair
+from tests.support.deaf_socket import deaf_socket
 from tests.support.eventually import eventually
 from tests.support.loops import on_both_loops
 from tests.support.scripted_http import LIMIT_S, Peer, Play, ScriptedHttp, answer
@@ -388,19 +389,8 @@ async def test_a_name_that_is_not_found_may_be_found_later(host: str) -> None:
 
 
 async def test_a_server_that_does_not_accept_is_given_up_in_time() -> None:
-    with socket.socket() as deaf:
-        deaf.bind(("127.0.0.1", 0))
-        deaf.listen(0)
-        url = f"http://127.0.0.1:{deaf.getsockname()[1]}/"
-        fillers = [socket.socket() for _ in range(4)]
-        try:
-            for filler in fillers:
-                filler.setblocking(False)
-                filler.connect_ex(deaf.getsockname())
-            failure = await fails(url, limits=PoolLimits(connect_timeout_s=0.2))
-        finally:
-            for filler in fillers:
-                filler.close()
+    with deaf_socket() as address:
+        failure = await fails(f"http://{address}/", limits=PoolLimits(connect_timeout_s=0.2))
     assert failure.kind is Kind.CONNECT_TIMEOUT
 
 

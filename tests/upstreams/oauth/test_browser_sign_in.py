@@ -56,6 +56,18 @@ async def test_the_last_sign_in_at_a_server_takes_the_place_of_the_one_before(
         assert told == []
 
 
+async def test_a_client_that_is_not_known_any_more_is_registered_anew(server: SignInServer, tmp_path: Path) -> None:
+    async with signing_in(tmp_path) as (sign_ins, store, told):
+        await asyncio.to_thread(agree, await sign_ins.begin(vault(server)))
+        await eventually(lambda: len(all_grants(store)) == 1)
+        server.forgotten_clients, server.client_id = {"made-here"}, "made-later"
+        await asyncio.to_thread(agree, await sign_ins.begin(vault(server)))
+        await eventually(lambda: told)
+        assert "Try again" in told[0]
+        await asyncio.to_thread(agree, await sign_ins.begin(vault(server)))
+        await eventually(lambda: [one.stored.grant.client.id for one in all_grants(store)] == ["made-later"])
+
+
 async def test_a_server_that_does_not_answer_is_told_at_once(server: SignInServer, tmp_path: Path) -> None:
     async with signing_in(tmp_path) as (sign_ins, _, told):
         with pytest.raises(GatewayFailure):

@@ -19,12 +19,14 @@ from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind, Verdict
 from pactgate.state.credential_store import CredentialStore
 from pactgate.upstreams.http.client import HttpClient
+from pactgate.upstreams.oauth import fetcher as fetcher_module
 from pactgate.upstreams.oauth import server_grant as module
 from pactgate.upstreams.oauth.client import OAuthClient
 from pactgate.upstreams.oauth.grants import GrantMaker, server_grant
 from pactgate.upstreams.oauth.server_grant import ServerGrant
 from pactgate.upstreams.oauth.sign_in import SignInGrant
 from pactgate.upstreams.oauth.stored_grants import StoredGrants
+from tests.support.deaf_socket import deaf_socket
 from tests.support.eventually import eventually, eventually_blocking
 from tests.support.sign_in_server import SignInServer, sign_in_server
 
@@ -82,6 +84,10 @@ def keep_grant(server: SignInServer, store: CredentialStore, *, age_s: float = 6
     )
     StoredGrants(store, "vault", server.url).write(grant)
     return grant.access_token
+
+
+def service_of(server: SignInServer) -> SignIn:
+    return SignIn(type="oauth", who="service", issuer=server.origin, client_id="robot", client_secret="robot-secret")
 
 
 @asynccontextmanager
@@ -206,22 +212,114 @@ async def test_a_lost_answer_is_recovered_where_the_authorization_server_had_not
 async def test_an_authorization_server_that_is_down_does_not_end_the_sign_in(
     server: SignInServer, store: CredentialStore
 ) -> None:
+    assert await failures_at(server, store, "http://127.0.0.1:9/token") == [Kind.CONNECTION_FAILED] * 3
+
+
+async def test_an_authorization_server_that_can_not_be_reached_in_time_does_not_end_the_sign_in(
+    server: SignInServer, store: CredentialStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetcher_module, "CONNECT_S", 0.1)
+    monkeypatch.setattr(fetcher_module, "FETCH_S", 0.3)
+    with deaf_socket() as address:
+        found = await failures_at(server, store, f"http://{address}/token")
+    assert found == [Kind.CONNECT_TIMEOUT] * 3
+
+
+async def failures_at(server: SignInServer, store: CredentialStore, token_endpoint: str) -> list[Kind]:
+    """The failures of three refreshes there; none of them took the refresh token."""
     old = keep_grant(server, store)
     grants = StoredGrants(store, "vault", server.url)
-    kept = grants.read()
+    kept, kinds = grants.read(), []
     assert kept is not None
-    grants.write(replace(kept.grant, token_endpoint="http://127.0.0.1:9/token"))
+    grants.write(replace(kept.grant, token_endpoint=token_endpoint))
     async with opened(server, store) as grant:
         await grant.prepare()
         for _ in range(3):
             with pytest.raises(GatewayFailure) as refused:
                 await grant.renew(old)
-            assert refused.value.kind is Kind.CONNECTION_FAILED
             assert refused.value.verdict is Verdict.DID_NOT_RUN
+            kinds.append(refused.value.kind)
     after = grants.read()
     assert after is not None
     assert after.grant.unanswered == 0
     assert after.grant.refresh_token == kept.grant.refresh_token
+    return kinds
+
+
+async def test_a_refresh_of_a_client_that_is_not_known_any_more_says_what_to_do(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    old = keep_grant(server, store)
+    grants = StoredGrants(store, "vault", server.url)
+    kept = grants.read()
+    assert kept is not None
+    registered = replace(kept.grant.client, redirect_uri="http://127.0.0.1:7000/callback")
+    grants.write(replace(kept.grant, client=registered))
+    server.forgotten_clients = {"made-here"}
+    async with opened(server, store) as grant:
+        await grant.prepare()
+        with pytest.raises(GatewayFailure, match=r"not know.*Run `pactgate login vault`"):
+            await grant.renew(old)
+    known = grants.client(server.origin)
+    assert known is not None
+    assert known.redirect_uri == "", "the next sign-in registers another one"
+
+
+async def begun_refresh(server: SignInServer, store: CredentialStore, grant: ServerGrant) -> asyncio.Task[None]:
+    """A refresh whose answer waits for `server.hold`."""
+    old = keep_grant(server, store)
+    await grant.prepare()
+    server.hold.clear()
+    renewing = asyncio.create_task(grant.renew(old))
+    await eventually(lambda: server.refreshes)
+    return renewing
+
+
+async def test_who_signs_out_in_the_middle_of_a_refresh_stays_signed_out(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    async with opened(server, store) as grant:
+        renewing = await begun_refresh(server, store, grant)
+        store.remove("vault")
+        await grant.reread()
+        server.hold.set()
+        with pytest.raises(GatewayFailure, match="needs sign-in"):
+            await renewing
+        assert grant.token == ""
+    assert StoredGrants(store, "vault", server.url).read() is None
+
+
+async def test_a_new_sign_in_in_the_middle_of_a_refresh_is_the_one_that_counts(
+    server: SignInServer, store: CredentialStore
+) -> None:
+    async with opened(server, store) as grant:
+        renewing = await begun_refresh(server, store, grant)
+        newer = keep_grant(server, store, age_s=0.0)
+        server.hold.set()
+        await renewing
+        assert grant.token == newer
+
+
+async def test_a_refreshed_grant_that_could_not_be_kept_is_used_and_kept_as_soon_as_it_can_be(
+    server: SignInServer, store: CredentialStore, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_YOUNG_S", 0.0)
+    async with opened(server, store) as grant:
+        renewing = await begun_refresh(server, store, grant)
+        Path(path).chmod(0o666)  # noqa: ASYNC240 - a store that refuses to be used
+        server.hold.set()
+        await renewing
+        assert grant.token in server.tokens
+        await grant.prepare()
+        assert grant.token in server.tokens
+        Path(path).chmod(0o600)  # noqa: ASYNC240
+        await grant.reread()
+        await grant.renew(grant.token)
+        assert grant.token in server.tokens, "the refresh token that was rotated is not presented again"
+    kept = StoredGrants(store, "vault", server.url).read()
+    assert kept is not None
+    assert kept.grant.access_token == grant.token
+    assert len(server.refreshes) == 2
 
 
 async def test_a_sign_in_of_another_process_is_taken_without_a_refresh(
@@ -289,12 +387,37 @@ async def test_more_scopes_want_a_person_and_are_remembered_for_the_next_sign_in
     assert wanted.scopes == ("act", "admin")
 
 
+async def test_scopes_that_nobody_may_have_do_not_cost_a_service_those_it_has(
+    server: SignInServer, store: CredentialStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_YOUNG_S", 0.0)
+    server.refused_scope = "everything"
+    async with opened(server, store, service_of(server)) as grant:
+        await grant.prepare()
+        with pytest.raises(GatewayFailure):
+            await grant.widen(grant.token, 'Bearer error="insufficient_scope", scope="everything"')
+        await grant.renew(grant.token)
+        assert grant.token in server.tokens
+        assert await grant.widen(grant.token, 'Bearer error="insufficient_scope", scope="more"')
+    assert server.forms[-1]["scope"] == "more"
+
+
+async def test_calls_that_want_more_scopes_at_once_are_all_sent_again(
+    server: SignInServer, store: CredentialStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_YOUNG_S", 0.0)
+    async with opened(server, store, service_of(server)) as grant:
+        await grant.prepare()
+        used, header = grant.token, 'Bearer error="insufficient_scope", scope="more"'
+        assert await asyncio.gather(*(grant.widen(used, header) for _ in range(10))) == [True] * 10
+    assert len(server.forms) == 2
+
+
 async def test_a_service_asks_for_its_token_itself_and_widens_it_at_most_three_times(
     server: SignInServer, store: CredentialStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_YOUNG_S", 0.0)
-    auth = SignIn(type="oauth", who="service", issuer=server.origin, client_id="robot", client_secret="robot-secret")
-    async with opened(server, store, auth) as grant:
+    async with opened(server, store, service_of(server)) as grant:
         await grant.prepare()
         first = grant.token
         assert first in server.tokens

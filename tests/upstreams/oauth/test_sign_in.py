@@ -8,7 +8,8 @@ from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.oauth import sign_in
 from pactgate.upstreams.oauth.authorization import challenge_of
 from pactgate.upstreams.oauth.challenge import Challenge
-from pactgate.upstreams.oauth.client import ClientSettings
+from pactgate.upstreams.oauth.client import ClientSettings, register
+from pactgate.upstreams.oauth.discovery import AuthorizationServer
 from pactgate.upstreams.oauth.tokens import RefusedGrantError
 from tests.support.sign_in_steps import (
     ALL,
@@ -43,6 +44,22 @@ def test_the_whole_way_from_a_challenge_to_the_url_a_person_opens() -> None:
     assert asked[2].json is not None
     assert asked[2].json["application_type"] == "native"
     assert "refresh_token" in asked[2].json["grant_types"]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("redirect_uri", "kind"),
+    [
+        ("http://127.0.0.1:7000/callback", "native"),
+        ("http://localhost:7000/connect/callback", "native"),
+        ("https://gw.example/connect/callback", "web"),
+    ],
+)
+def test_a_client_says_whether_it_runs_on_the_machine_of_its_user(redirect_uri: str, kind: str) -> None:
+    found = AuthorizationServer(ISSUER, "", "", "https://login.example/register")
+    steps = register("linear", found, redirect_uri, ())
+    asked = next(steps)
+    assert asked.json is not None
+    assert asked.json["application_type"] == kind
 
 
 def test_given_credentials_go_to_the_issuer_they_were_made_for_and_to_no_other() -> None:

@@ -42,3 +42,13 @@ def test_a_challenge_is_written_once(store: CredentialStore) -> None:
         grants.keep_challenge(Challenge("", ("admin",)))
     assert grants.challenge() == Challenge("", ("admin",))
     assert store.rows("challenge")[0].generation == 1
+
+
+def test_what_another_version_wrote_is_as_if_nobody_had_signed_in(store: CredentialStore) -> None:
+    grants = StoredGrants(store, "linear", URL)
+    for kind in ("grant", "client", "challenge"):
+        store.write(kind, "linear", f"{URL} {ISSUER}" if kind == "client" else URL, b'{"of": "another version"}')
+    assert (grants.read(), grants.client(ISSUER), grants.clients()) == (None, None, [])
+    assert all_grants(store) == []
+    assert grants.write(grant_of({"access_token": "t", "token_type": "bearer"})) == 2
+    assert grants.read() is not None

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.core.failures import GatewayFailure
 from pactgate.upstreams.oauth import sign_in
+from pactgate.upstreams.oauth.client import OAuthClient
 from pactgate.upstreams.oauth.steps import Fetched
+from pactgate.upstreams.oauth.tokens import client_credentials
 from tests.support.sign_in_steps import (
     ALL,
+    ISSUER,
+    URL,
     begin,
     grant_of,
 )
@@ -34,6 +41,22 @@ def test_a_token_that_can_not_stand_in_a_header_is_refused(token: dict[str, obje
 def test_a_token_of_another_type_is_refused() -> None:
     with pytest.raises(GatewayFailure, match="bearer"):
         grant_of({"access_token": "t", "token_type": "dpop"})
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "hint"),
+    [
+        (503, "", "Try again later"),
+        (429, "slow_down", "Try again later"),
+        (401, "invalid_client", "Check the client in `auth` of linear"),
+        (400, "invalid_scope", "It said: 'invalid_scope'"),
+    ],
+)
+def test_an_endpoint_that_gives_no_token_leaves_somebody_something_to_do(status: int, error: str, hint: str) -> None:
+    steps = client_credentials("linear", f"{ISSUER}/token", OAuthClient(ISSUER, "robot", "secret"), URL, ())
+    next(steps)
+    with pytest.raises(GatewayFailure, match=re.escape(hint)):
+        steps.send(Fetched(status, json.dumps({"error": error}).encode()))
 
 
 @given(st.binary(max_size=200), st.integers(100, 599))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -43,41 +42,41 @@ class RunPlan(Struct, frozen=True):
     """The ids of the servers to start; empty: all that the gateway can carry."""
 
 
-async def run(plan: RunPlan, tell: Callable[[str], None], announce: Callable[[Path, str], None]) -> RunRecording:
-    """Raises FleetError, StartError or UnreachableError when nothing could be played."""
+async def run(
+    plan: RunPlan, folder: Path, tell: Callable[[str], None], announce: Callable[[Path, str], None]
+) -> RunRecording:
+    """What it writes goes into `folder`. Raises FleetError, StartError or UnreachableError when nothing could be played."""
     dialect = DIALECTS[plan.dialect]
     left_out = {tag: why for tag in SERVERS if (why := _why_not(plan, dialect, tag))}
     tags = [tag for tag in SERVERS if tag not in left_out]
-    with tempfile.TemporaryDirectory(prefix="pactgate-profile-") as name:
-        folder = Path(name)
-        fleet, process = Fleet(folder, plan.checks, tags), GatewayProcess(folder / "gateway.log")
-        gateway: GatewayUnderTest | None = None
-        try:
-            tell("starting the scripted servers")
-            await fleet.start()
-            url = await _start(plan, dialect, fleet, process, announce)
-            urls = {tag: url.replace("{server}", SERVERS[tag].id) or fleet.urls[tag] for tag in tags}
-            identity = {**dialect.headers, **plan.identity}
-            gateway = GatewayUnderTest(urls, identity, is_direct=dialect.is_transparent, era=plan.era)
-            if dialect.register:
-                tell("registering the scripted servers")
-                bodies = [json.dumps(body).encode() for body in json.loads(dialect.write(fleet.entries()))]
-                await register(urljoin(url, dialect.register), bodies, identity, plan.wait_s)
-            await _wait(gateway, process, plan.wait_s, tell)
-            return await play(
-                gateway,
-                fleet.logs,
-                plan.checks,
-                left_out,
-                tell,
-                name=plan.name,
-                process=process if plan.start else None,
-            )
-        finally:
-            if gateway is not None:
-                await gateway.close()
-            await process.close()
-            await fleet.close()
+    fleet, process = Fleet(folder, plan.checks, tags), GatewayProcess(folder / "gateway.log")
+    gateway: GatewayUnderTest | None = None
+    try:
+        tell("starting the scripted servers")
+        await fleet.start()
+        url = await _start(plan, dialect, fleet, process, announce)
+        urls = {tag: url.replace("{server}", SERVERS[tag].id) or fleet.urls[tag] for tag in tags}
+        identity = {**dialect.headers, **plan.identity}
+        gateway = GatewayUnderTest(urls, identity, is_direct=dialect.is_transparent, era=plan.era)
+        if dialect.register:
+            tell("registering the scripted servers")
+            bodies = [json.dumps(body).encode() for body in json.loads(dialect.write(fleet.entries()))]
+            await register(urljoin(url, dialect.register), bodies, identity, plan.wait_s)
+        await _wait(gateway, process, plan.wait_s, tell)
+        return await play(
+            gateway,
+            fleet.logs,
+            plan.checks,
+            left_out,
+            tell,
+            name=plan.name,
+            process=process if plan.start else None,
+        )
+    finally:
+        if gateway is not None:
+            await gateway.close()
+        await process.close()
+        await fleet.close()
 
 
 def _why_not(plan: RunPlan, dialect: GatewayDialect, tag: str) -> str:

@@ -27,6 +27,7 @@ from pactgate.upstreams.oauth.probe import wanted_of
 from pactgate.upstreams.oauth.sign_in import SignInGrant
 from pactgate.upstreams.oauth.steps import sign_in_failure
 from pactgate.upstreams.oauth.stored_grants import StoredGrants
+from pactgate.upstreams.oauth.tokens import UnknownClientError
 
 ANSWER_S: Final = 600.0
 _HEAD_BYTES: Final = 16_384
@@ -52,9 +53,9 @@ async def sign_in_by_browser(
     assert config.url is not None
     grants, client = StoredGrants(store, config.id, config.url), HttpClient()
     try:
-        challenge = await wanted_of(config, client, grants.challenge())
-        held = grants.read()
-        async with _listening(port or _last_port(store, config.id)) as answers:
+        before, held = await asyncio.to_thread(lambda: (grants.challenge(), grants.read()))
+        challenge = await wanted_of(config, client, before)
+        async with _listening(port or await asyncio.to_thread(_last_port, grants)) as answers:
             fetcher = fetcher_of(config, client)
             steps = sign_in.begin(
                 settings_of(config, document),
@@ -67,14 +68,18 @@ async def sign_in_by_browser(
             )
             begun = await fetcher.run(steps)
             if begun.client.redirect_uri:
-                grants.keep_client(begun.client)
+                await asyncio.to_thread(grants.keep_client, begun.client)
             show(begun.request.url)
             code = read_answer(
                 begun.request, await answers.wait(begun.request.state, config.id, takes_paste=takes_paste)
             )
-            grant = await fetcher.run(sign_in.finish(begun, code, time.time()))
+            try:
+                grant = await fetcher.run(sign_in.finish(begun, code, time.time()))
+            except UnknownClientError:
+                await asyncio.to_thread(grants.forget_client, begun.client)
+                raise
         async with asyncio.timeout(ANSWER_S), store.locked(config.id):
-            grants.write(grant)
+            await asyncio.to_thread(grants.write, grant)
         return grant
     finally:
         await client.close()
@@ -92,9 +97,9 @@ class BrowserSignIns:
         """The URL that a person has to open, on this machine. Raises GatewayFailure."""
         if config.url is None or (config.auth is not None and config.auth.who == "service"):
             raise sign_in_failure(config.id, "no person signs in there.")
-        before = self._running.pop(config.id, None)
-        if before is not None:
+        while (before := self._running.pop(config.id, None)) is not None:
             before.cancel()
+            await asyncio.wait({before})  # its port is that of the client that is registered
         url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         task = asyncio.create_task(
             sign_in_by_browser(config, self._store, url.set_result), name=f"sign-in at {config.id}"
@@ -126,14 +131,9 @@ async def _without_url(task: asyncio.Task[SignInGrant]) -> str:
     return ""
 
 
-def _last_port(store: CredentialStore, server: str) -> int:
+def _last_port(grants: StoredGrants) -> int:
     """The port of the client that was registered last: its redirect URI holds only there."""
-    import msgspec
-
-    from pactgate.upstreams.oauth.client import OAuthClient
-
-    known = [msgspec.json.decode(row.data, type=OAuthClient) for row in store.rows("client") if row.server == server]
-    return next((port for one in known if (port := urlsplit(one.redirect_uri).port)), 0)
+    return next((port for one in grants.clients() if (port := urlsplit(one.redirect_uri).port)), 0)
 
 
 class _Answers:

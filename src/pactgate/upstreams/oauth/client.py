@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from urllib.parse import quote_plus
+from urllib.parse import quote_plus, urlsplit
 
 from msgspec import Struct
 
 from pactgate.config.oauth_client import CLIENT_NAME
+from pactgate.config.value_checks import is_loopback
 from pactgate.upstreams.oauth.discovery import AuthorizationServer
 from pactgate.upstreams.oauth.steps import ClientSigner, Fetch, Steps, decode_object, sign_in_failure, text_of
 
@@ -68,7 +69,7 @@ def _require(server: str, found: AuthorizationServer, known: tuple[str, ...]) ->
 
 
 def register(server: str, found: AuthorizationServer, redirect_uri: str, scopes: tuple[str, ...]) -> Steps[OAuthClient]:
-    """Register the gateway as a client that runs on somebody's own machine (RFC 7591, with `application_type`)."""
+    """Register the gateway as a client (RFC 7591), of a machine of its user's where its answers come to that machine."""
     if not found.registration_endpoint:
         why = (
             f"{found.issuer} registers no clients by itself. Register one there with the redirect URI {redirect_uri}, "
@@ -79,7 +80,7 @@ def register(server: str, found: AuthorizationServer, redirect_uri: str, scopes:
     wanted = next((method for method in (_NONE, _BASIC, _POST) if method in offered), _NONE)
     body: dict[str, object] = {
         "client_name": CLIENT_NAME,
-        "application_type": "native",
+        "application_type": "native" if is_loopback(urlsplit(redirect_uri).hostname or "") else "web",
         "redirect_uris": [redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],

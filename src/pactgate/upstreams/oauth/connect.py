@@ -33,9 +33,12 @@ from pactgate.upstreams.oauth.server_grant import RENEW_S
 from pactgate.upstreams.oauth.sign_in import BegunSignIn
 from pactgate.upstreams.oauth.steps import sign_in_failure
 from pactgate.upstreams.oauth.stored_grants import StoredGrants
+from pactgate.upstreams.oauth.tokens import UnknownClientError
 
 TICKET_S: Final = 600.0
+_LOOK_S: Final = 1.0
 _MAX_LINKS: Final = 10_000
+_NO_LINK: Final = ("", 0.0, 0.0)
 _BROWSERLESS: Final = frozenset({PrincipalKind.ANONYMOUS, PrincipalKind.LOCAL, PrincipalKind.SOCKET})
 """Nothing that a browser can show proves that it is one of these."""
 
@@ -77,7 +80,8 @@ class CallerSignIns:
         self._made_by = made_by
         self._handoffs = handoffs
         self._grants = grants
-        self._links: OrderedDict[tuple[str, str], tuple[str, float]] = OrderedDict()
+        self._links: OrderedDict[tuple[str, str], tuple[str, float, float]] = OrderedDict()
+        """The name of each link, until when it is given out again, and when it was made, by the wall clock."""
         self._waiting: WeakValueDictionary[tuple[str, str], asyncio.Event] = WeakValueDictionary()
 
     async def link(self, server: str, principal: Principal) -> str | None:
@@ -86,13 +90,13 @@ class CallerSignIns:
         if base is None or principal.kind in _BROWSERLESS:
             return None
         key, now = (server, principal.key), time.monotonic()
-        name, until = self._links.get(key, ("", 0.0))
+        name, until, _ = self._links.get(key, _NO_LINK)
         if until < now or await self._handoffs.get(_ticket(name)) is None:
             name = secrets.token_urlsafe(32)
             issuer = principal.issuer if principal.kind is PrincipalKind.OAUTH else ""
             ticket = Ticket(server, principal.key, principal.shown, issuer)
             await self._handoffs.put(_ticket(name), msgspec.json.encode(ticket), TICKET_S)
-            self._links[key] = name, now + TICKET_S / 2
+            self._links[key] = name, now + TICKET_S / 2, time.time()
             self._links.move_to_end(key)
             if len(self._links) > _MAX_LINKS:
                 self._links.popitem(last=False)
@@ -112,7 +116,7 @@ class CallerSignIns:
         config, base = self._config_of(ticket.server), self.base()
         assert config.url is not None
         assert base is not None, "there would be no link"
-        grants = self._stored(config, ticket)
+        grants = self._stored(config, ticket.shown)
         challenge, held = await asyncio.to_thread(lambda: (grants.challenge(), grants.read()))
         steps = sign_in.begin(
             settings_of(config, self.document()),
@@ -141,8 +145,12 @@ class CallerSignIns:
             return None
         ticket, config = begun.ticket, self._config_of(begun.ticket.server)
         code = read_answer(begun.sign_in.request, answer)
-        fetcher, grants = fetcher_of(config, self._made_by.client), self._stored(config, ticket)
-        grant = await fetcher.run(sign_in.finish(begun.sign_in, code, time.time()))
+        fetcher, grants = fetcher_of(config, self._made_by.client), self._stored(config, ticket.shown)
+        try:
+            grant = await fetcher.run(sign_in.finish(begun.sign_in, code, time.time()))
+        except UnknownClientError:
+            await asyncio.to_thread(grants.forget_client, begun.sign_in.client)
+            raise
         async with asyncio.timeout(RENEW_S), grants.locked():
             await asyncio.to_thread(grants.write, grant)
         for live in self._grants.get(ticket.server, ()):
@@ -154,11 +162,16 @@ class CallerSignIns:
         return ticket.server
 
     async def wait(self, server: str, principal: Principal, within_s: float) -> None:
-        """Wait until a caller has signed in, or for so long."""
+        """Wait until a caller has signed in since it got its link, here or at another replica, or for so long."""
         event = self._waiting.setdefault((server, principal.key), asyncio.Event())
+        _, _, since = self._links.get((server, principal.key), _NO_LINK)
+        grants = self._stored(self._config_of(server), principal.shown)
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await event.wait()
+                while not (event.is_set() or await asyncio.to_thread(_is_newer, grants, since)):
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_LOOK_S):
+                            await event.wait()
 
     def _config_of(self, server: str) -> ServerConfig:
         config = self._servers().get(server)
@@ -166,10 +179,18 @@ class CallerSignIns:
             raise sign_in_failure(server, "the configuration has changed.")
         return config
 
-    def _stored(self, config: ServerConfig, ticket: Ticket) -> StoredGrants:
+    def _stored(self, config: ServerConfig, shown: str) -> StoredGrants:
         assert self._made_by.store is not None, "there would be no link"
         assert config.url is not None
-        return StoredGrants(self._made_by.store, config.id, config.url, ticket.shown)
+        return StoredGrants(self._made_by.store, config.id, config.url, shown)
+
+
+def _is_newer(grants: StoredGrants, since: float) -> bool:
+    """Whether there is a sign-in of after that time. A store that is away has none."""
+    with suppress(GatewayFailure):
+        held = grants.read()
+        return held is not None and bool(held.grant.access_token) and held.grant.signed_in_at >= since
+    return False
 
 
 def digest(secret: str) -> str:

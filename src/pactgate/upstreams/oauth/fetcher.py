@@ -26,6 +26,8 @@ from pactgate.upstreams.oauth.steps import ClientSigner, Fetch, Fetched, Steps, 
 
 MAX_DOCUMENT_BYTES: Final = 256 * 1024
 FETCH_S: Final = 10.0
+CONNECT_S: Final = 5.0
+"""Less than the whole: who could not be reached has got nothing, and who does not answer may have."""
 _ASSERTION_S: Final = 60
 _ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
@@ -61,7 +63,9 @@ class SignInFetcher:
     async def _fetch(self, fetch: Fetch) -> Fetched:
         """Raises the failure that says why a document can't be had."""
         named = (*self._named, fetch.url) if self._is_local and is_loopback(host_of(fetch.url) or "") else self._named
-        egress = EgressPolicy(self._server, named_origins(named, ()), network=self._network)
+        egress = EgressPolicy(
+            self._server, named_origins(named, ()), connect_timeout_s=CONNECT_S, network=self._network
+        )
         try:
             async with asyncio.timeout(FETCH_S):
                 target = egress.target(fetch.url)

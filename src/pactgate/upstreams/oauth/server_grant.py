@@ -23,7 +23,7 @@ from pactgate.upstreams.oauth.fetcher import SignInFetcher
 from pactgate.upstreams.oauth.sign_in import SignInGrant, SignInSettings
 from pactgate.upstreams.oauth.steps import authorization_required
 from pactgate.upstreams.oauth.stored_grants import StoredGrant, StoredGrants
-from pactgate.upstreams.oauth.tokens import RefusedGrantError
+from pactgate.upstreams.oauth.tokens import RefusedGrantError, UnknownClientError
 
 RENEW_S: Final = 30.0
 _EARLY_S: Final = 10.0
@@ -72,7 +72,11 @@ class ServerGrant:
         self._is_callers = required is not None
         self._wall = wall
         self._own: SignInGrant | None = None
+        self._unkept: StoredGrant | None = None
+        """What a refresh gave, and the generation that it replaces, until it is in the store."""
         self._scopes = settings.scopes
+        self._wider: tuple[str, ...] = ()
+        """The scopes to ask for next, where they are more than those of now."""
         self._widened = 0
         self._ended = ""
         """The token of the last grant that ended."""
@@ -118,7 +122,7 @@ class ServerGrant:
         if self.token != used:
             return True
         if self._obtain_own is not None:
-            return await self._widen_own(challenge)
+            return await self._widen_own(used, challenge)
         stored = await self._read()
         if stored is None:
             return False
@@ -175,21 +179,27 @@ class ServerGrant:
 
     async def _obtain(self, obtain: Obtain) -> None:
         """A grant that needs nobody."""
-        if self._own is not None and self._wall() - self._own.signed_in_at < _YOUNG_S:
+        wider, self._wider = self._wider, ()
+        if not wider and self._own is not None and self._wall() - self._own.signed_in_at < _YOUNG_S:
             raise authorization_required(
                 self.server,
                 "it does not accept the token of its own authorization server.",
                 next_step=f"Check `auth` of {self.server}.",
             )
-        self._own = await obtain(self._scopes, self._wall())
+        self._own = await obtain(wider or self._scopes, self._wall())
+        self._scopes = wider or self._scopes
         self._take(self._own)
 
-    async def _widen_own(self, challenge: Challenge) -> bool:
+    async def _widen_own(self, used: str, challenge: Challenge) -> bool:
+        while self._task is not None and not self._task.done():
+            await asyncio.wait({self._task})
+        if self.token != used:
+            return True
         wanted = tuple(dict.fromkeys((*self._scopes, *challenge.scopes)))
         if wanted == self._scopes or self._widened >= _MAX_WIDENED:
             return False
         self._widened += 1
-        self._scopes, self._own = wanted, None
+        self._wider = wanted
         await self._single()
         return True
 
@@ -222,22 +232,36 @@ class ServerGrant:
         try:
             found = await self._fetcher.run(sign_in.refreshed(self.server, grant, self._wall()))
         except RefusedGrantError:
-            ended = replace(grant, access_token="", refresh_token="")
-            await asyncio.to_thread(grants.write, ended, replaces=generation)
-            self._refuse(used)
-            return
+            found = replace(grant, access_token="", refresh_token="")
+        except UnknownClientError:
+            await asyncio.to_thread(grants.write, grant, replaces=generation)
+            await asyncio.to_thread(grants.forget_client, grant.client)
+            raise self._required(f"{grant.client.issuer} does not know the client of the gateway any more.") from None
         except GatewayFailure as failure:
             if failure.verdict is Verdict.DID_NOT_RUN:  # it was not taken, so it may be presented again
                 await asyncio.to_thread(grants.write, grant, replaces=generation)
             raise
-        await asyncio.to_thread(grants.write, found, replaces=generation)
-        self._take(found)
+        self._unkept = StoredGrant(found, generation)
+        after = await self._read()
+        if after is None or not after.grant.access_token:
+            self._refuse(used)
+        else:
+            self._take(after.grant)
 
     # What is known.
 
     async def _read(self) -> StoredGrant | None:
+        """The grant of the store; first what a refresh gave is kept, unless somebody signed in or out since."""
         if self._grants is None or not self._grants.store.exists:
             return None
+        unkept = self._unkept
+        if unkept is not None:
+            try:
+                await asyncio.to_thread(self._grants.write, unkept.grant, replaces=unkept.generation)
+            except GatewayFailure:
+                return unkept  # the row has a refresh token that must not be presented again
+            if self._unkept is unkept:
+                self._unkept = None
         return await asyncio.to_thread(self._grants.read)
 
     def _take(self, grant: SignInGrant) -> None:
@@ -256,7 +280,7 @@ class ServerGrant:
 
     def _refuse(self, used: str, *, has_ended: bool = False) -> None:
         """Raise, unless a newer token than the one that was used was taken in the meantime."""
-        if self.token != used:
+        if self.token not in ("", used):
             return
         self._ended, self.token = used or self._ended, ""
         why = "the sign-in has ended." if self._ended or has_ended else "nobody has signed in."

@@ -10,8 +10,9 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from pactgate.state.credential_store import CredentialStore
+from pactgate.state.credential_store import CredentialStore, SealedRow
 from pactgate.upstreams.oauth.challenge import Challenge
 from pactgate.upstreams.oauth.client import OAuthClient
 from pactgate.upstreams.oauth.discovery import canonical_resource
@@ -52,7 +53,7 @@ class StoredGrants:
 
     def read(self) -> StoredGrant | None:
         row = self.store.read(GRANT, self.server, self._name)
-        return None if row is None else StoredGrant(msgspec.json.decode(row.data, type=SignInGrant), row.generation)
+        return None if row is None else _stored(row)
 
     def write(self, grant: SignInGrant, *, replaces: int | None = None) -> int | None:
         """The new generation; None where another process has written since `replaces`."""
@@ -62,9 +63,19 @@ class StoredGrants:
         """The client that was registered at this issuer for this server."""
         return self._read(self._client_kind, f"{self._url} {issuer}", OAuthClient)
 
+    def clients(self) -> list[OAuthClient]:
+        """Those that were registered for this server at any issuer."""
+        rows = (row for row in self.store.rows(self._client_kind) if row.server == self.server)
+        return [found for row in rows if (found := _decoded(row.data, OAuthClient)) is not None]
+
     def keep_client(self, client: OAuthClient) -> None:
         data = msgspec.json.encode(client)
         self.store.write(self._client_kind, self.server, f"{self._url} {client.issuer}", data)
+
+    def forget_client(self, client: OAuthClient) -> None:
+        """Have the next sign-in register another one, where this one was registered."""
+        if client.redirect_uri:
+            self.keep_client(replace(client, redirect_uri=""))
 
     def challenge(self) -> Challenge | None:
         """What the server wanted and a grant did not have."""
@@ -76,7 +87,7 @@ class StoredGrants:
 
     def _read(self, kind: str, name: str, of: type[_Kept]) -> _Kept | None:
         row = self.store.read(kind, self.server, name)
-        return None if row is None else msgspec.json.decode(row.data, type=of)
+        return None if row is None else _decoded(row.data, of)
 
 
 class KeptGrant(NamedTuple):
@@ -89,10 +100,20 @@ class KeptGrant(NamedTuple):
 
 def all_grants(store: CredentialStore) -> list[KeptGrant]:
     return [
-        KeptGrant(
-            row.server,
-            row.name.partition(" ")[2],
-            StoredGrant(msgspec.json.decode(row.data, type=SignInGrant), row.generation),
-        )
+        KeptGrant(row.server, row.name.partition(" ")[2], stored)
         for row in store.rows(GRANT)
+        if (stored := _stored(row)) is not None
     ]
+
+
+def _stored(row: SealedRow) -> StoredGrant | None:
+    grant = _decoded(row.data, SignInGrant)
+    return None if grant is None else StoredGrant(grant, row.generation)
+
+
+def _decoded(data: bytes, of: type[_Kept]) -> _Kept | None:
+    """What a row says; None for what another version wrote and this one can't read: then somebody signs in again."""
+    try:
+        return msgspec.json.decode(data, type=of)
+    except msgspec.DecodeError:
+        return None

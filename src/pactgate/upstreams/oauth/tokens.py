@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.oauth.authorization import AuthorizationRequest
 from pactgate.upstreams.oauth.challenge import split_scopes
 from pactgate.upstreams.oauth.client import OAuthClient, prove
@@ -47,6 +48,23 @@ class SubjectToken(Struct, frozen=True):
 
 class RefusedGrantError(Exception):
     """The endpoint does not accept the grant any more (`invalid_grant`): only a new sign-in helps."""
+
+
+class UnknownClientError(GatewayFailure):
+    """The endpoint does not accept the client (`invalid_client`): one that was registered may have been forgotten there."""
+
+    def __init__(self, server: str, client: OAuthClient) -> None:
+        step = (
+            "Try again: another client is registered."
+            if client.redirect_uri
+            else f"Check the client in `auth` of {server}."
+        )
+        super().__init__(
+            Kind.AUTHORIZATION_REQUIRED,
+            f"Signing in to {server} failed: {client.issuer} does not know the client of the gateway (invalid_client). {step}",
+            server=server,
+            details={"permanent": True},
+        )
 
 
 def redeem_code(endpoint: str, client: OAuthClient, request: AuthorizationRequest, code: str) -> Steps[TokenSet]:
@@ -102,21 +120,24 @@ def _scope(scopes: tuple[str, ...]) -> dict[str, str]:
 def _ask(
     server: str, endpoint: str, client: OAuthClient, form: Mapping[str, str], *, is_bearer: bool = True
 ) -> Steps[TokenSet]:
-    return _read(server, client.issuer, (yield prove(client, endpoint, form)), is_bearer=is_bearer)
+    return _read(server, client, (yield prove(client, endpoint, form)), is_bearer=is_bearer)
 
 
-def _read(server: str, issuer: str, fetched: Fetched, *, is_bearer: bool) -> TokenSet:
+def _read(server: str, client: OAuthClient, fetched: Fetched, *, is_bearer: bool) -> TokenSet:
     members = decode_object(fetched) or {}
     token = text_of(members, "access_token")
     if fetched.status != 200 or not token:
         error = text_of(members, "error")
         if error == "invalid_grant":
             raise RefusedGrantError
+        if error == "invalid_client":
+            raise UnknownClientError(server, client)
         said = text_of(members, "error_description") or error
-        raise sign_in_failure(server, f"{issuer} gave no token (HTTP {fetched.status}).", said)
+        later = " Try again later." if fetched.status >= 500 or fetched.status == 429 else ""
+        raise sign_in_failure(server, f"{client.issuer} gave no token (HTTP {fetched.status}).{later}", said)
     kinds = ("bearer", "") if is_bearer else ("n_a",)  # what is not for a resource has no type (RFC 8693, 2.2.1)
     if text_of(members, "token_type").lower() not in kinds or not _TOKEN.fullmatch(token):
-        raise sign_in_failure(server, f"{issuer} gave a token that can't be used as a bearer token.")
+        raise sign_in_failure(server, f"{client.issuer} gave a token that can't be used as a bearer token.")
     refresh_token = text_of(members, "refresh_token")
     scope = members.get("scope")
     return TokenSet(
