@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
+from tests.support.eventually import elapsed
 from tests.support.scripted_http import LAST_CHUNK, Peer, ReceivedRequest, ScriptedHttp, answer, event, stream_head
 from tests.support.stdio_upstream import Server
 
@@ -22,7 +23,7 @@ class _Exchange(Server):
     def go(self, id_: Any, steps: Iterator[float]) -> None:
         async def take_steps() -> None:
             for pause_s in steps:
-                await asyncio.sleep(pause_s)
+                await elapsed(pause_s)
 
         self.call_task = asyncio.create_task(take_steps())
 
