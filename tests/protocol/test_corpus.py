@@ -53,7 +53,7 @@ def test_a_bad_body_gets_its_code(case: Case) -> None:
 
 
 @pytest.mark.timing
-@pytest.mark.parametrize("case", corpus.ALL, ids=lambda case: case.name)
+@each("case", corpus.ALL)
 def test_a_bad_body_is_judged_within_a_second(case: Case) -> None:
     started = time.process_time()
     verdict(case.body, received(case.headers))
