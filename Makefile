@@ -36,12 +36,13 @@ site: ## build the documentation site from docs/ into build/site; a link that le
 	NO_MKDOCS_2_WARNING=1 .tools/site/bin/mkdocs build
 	@echo "Read it at http://127.0.0.1:8000 after: python3 -m http.server --bind 127.0.0.1 --directory build/site"
 
-# Three processes for two cores: tests that start programs wait more than they compute. `worksteal` keeps the tests of a module together.
+# Five processes for two cores: tests that start programs wait more than they compute. `worksteal` keeps the tests of a module together.
 ADOPT := $(BIN)/python -I -S scripts/adopt_orphans.py
 PYTEST := $(ADOPT) $(BIN)/python -m pytest
 COVERED := protocol core pipeline
+JOURNEYS := call_path caller_sign_in other_requests permissions principals search_surface views
 test: $(DEV_READY) ## run the tests, without third parties and without measurements (ARGS="-k word")
-	$(PYTEST) -q -n 3 --dist worksteal $(ARGS)
+	$(PYTEST) -q -n 5 --dist worksteal $(ARGS)
 
 # Module by module, because the fixtures that start all those servers belong to modules.
 interop: $(DEV_READY) ## run other people's clients, servers, the official suite, Redis and nginx; CI=true fails what can't be fetched
@@ -58,7 +59,7 @@ interop-keycloak: $(DEV_READY) ## log in at a real Keycloak with a real browser,
 	$(PYTEST) -v -m keycloak tests/interop/test_keycloak.py $(ARGS)
 
 coverage: $(DEV_READY) ## fail when the tests of protocol, core and pipeline reach too little of them (floor: pyproject.toml)
-	$(PYTEST) -q -n 2 --dist worksteal $(COVERED:%=--cov=pactgate.%) $(COVERED:%=tests/%) tests/journeys/test_permissions.py tests/journeys/test_caller_sign_in.py tests/journeys/test_call_path.py tests/journeys/test_other_requests.py $(ARGS)
+	$(PYTEST) -q -n 2 --dist worksteal $(COVERED:%=--cov=pactgate.%) $(COVERED:%=tests/%) $(JOURNEYS:%=tests/journeys/test_%.py) tests/catalog/test_tool_groups.py tests/upstreams/rest/test_server.py $(ARGS)
 
 test-timing: $(DEV_READY) ## run the tests that compare times, one after the other, on a machine that does nothing else
 	$(PYTEST) -m timing $(ARGS)

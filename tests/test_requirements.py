@@ -11,12 +11,9 @@ import pytest
 from tests.requirements import ALL, DOCUMENTS
 from tests.requirements.entry import STILL_MISSING, Requirement
 from tests.requirements.markers import UnreadableMarkerError, marked_ids, markers
+from tests.support.each import each
 
 EXPECTED_PER_DOCUMENT = (9, 24, 7, 12, 19)
-
-
-def by_id(requirement: Requirement) -> str:
-    return requirement.id
 
 
 def test_every_requirement_of_the_five_documents_is_listed_once() -> None:
@@ -26,21 +23,21 @@ def test_every_requirement_of_the_five_documents_is_listed_once() -> None:
         assert all(re.fullmatch(rf"S{number}/[A-Z0-9-]+", entry.id) for entry in entries)
 
 
-@pytest.mark.parametrize("requirement", ALL, ids=by_id)
+@each("requirement", ALL)
 def test_each_requirement_is_one_sentence_with_a_source(requirement: Requirement) -> None:
     assert requirement.statement.endswith(".")
     assert ". " not in requirement.statement
     assert ", " in requirement.source
 
 
-@pytest.mark.parametrize("requirement", ALL, ids=by_id)
+@each("requirement", ALL)
 def test_what_enforces_a_requirement_exists(requirement: Requirement) -> None:
     for target in requirement.enforced_by:
         module, _, attribute = target.partition(":")
         assert reduce(getattr, attribute.split("."), importlib.import_module(module)) is not None
 
 
-@pytest.mark.parametrize("requirement", ALL, ids=by_id)
+@each("requirement", ALL)
 def test_a_requirement_is_enforced_and_tested_or_says_what_it_waits_for(requirement: Requirement) -> None:
     tests = markers().get(requirement.id, [])
     if requirement.deferred is None:

@@ -219,28 +219,34 @@ async def test_the_operator_confirms_a_category_by_configuration(tmp_path: Path)
         assert read_tool(inside).traits.category == "query"
 
 
-@pytest.mark.parametrize(
-    ("members", "place"),
-    [
-        ({"description": "reads\u200b files"}, "description"),
-        ({"description": "reads \u202egnp.exe"}, "description"),
-        ({"description": f"reads {TAGS}"}, "description"),
-        ({"description": "\x1b[2Jreads"}, "description"),
-        ({"title": "re\u2066ads"}, "title"),
-        (
-            {"inputSchema": {"type": "object", "properties": {"p": {"description": "\u2060x"}}}},
-            "inputSchema.properties.p",
-        ),
-        ({"inputSchema": {"type": "object", "properties": {"a\u3164": {}}}}, "inputSchema.properties"),
-    ],
-)
-async def test_hidden_characters_in_a_definition_are_a_hazard_in_events_rows_and_the_audit_log(
-    members: dict[str, Any], place: str, tmp_path: Path
-) -> None:
-    audit = tmp_path / "audit.jsonl"
-    async with listed(tmp_path, audit=AuditSection(file=str(audit))) as inside:
+HIDDEN: list[tuple[dict[str, Any], str]] = [
+    ({"description": "reads\u200b files"}, "description"),
+    ({"description": "reads \u202egnp.exe"}, "description"),
+    ({"description": f"reads {TAGS}"}, "description"),
+    ({"description": "\x1b[2Jreads"}, "description"),
+    ({"title": "re\u2066ads"}, "title"),
+    (
+        {"inputSchema": {"type": "object", "properties": {"p": {"description": "\u2060x"}}}},
+        "inputSchema.properties.p",
+    ),
+    ({"inputSchema": {"type": "object", "properties": {"a\u3164": {}}}}, "inputSchema.properties"),
+]
+
+
+async def test_hidden_characters_in_a_definition_are_a_hazard_in_events_rows_and_the_audit_log(tmp_path: Path) -> None:
+    """All at once, because each waits for a changed list to come to rest."""
+    folders = [tmp_path / str(number) for number in range(len(HIDDEN))]
+    for folder in folders:
+        folder.mkdir()
+    checks = map(check_hidden, folders, *zip(*HIDDEN, strict=True))
+    await asyncio.gather(*checks)
+
+
+async def check_hidden(folder: Path, members: dict[str, Any], place: str) -> None:
+    audit = folder / "audit.jsonl"
+    async with listed(folder, audit=AuditSection(file=str(audit))) as inside:
         assert inside.gateway.connections.conflicts == ()
-        write(tmp_path / "definitions", **members)
+        write(folder / "definitions", **members)
         await relist(inside, "change")
         (hazard,) = await eventually(lambda: [event for event in inside.events if isinstance(event, CompositionHazard)])
         row = inside.gateway.connections.rows()[0]

@@ -64,7 +64,7 @@ async def test_it_is_listed_at_once_started_by_a_call_and_ended_when_idle(tmp_pa
     config = lazy(tmp_path / "state.json", era)
     await listed_before(config)
     async with open_gateway(config) as inside:
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(5):
             assert await tools_of(inside) == ["find", "refund", "say_changed"]
         assert (is_asleep(inside), pid(inside)) == (True, None)
         assert inside.gateway.connections.missing() == {}

@@ -173,7 +173,7 @@ async def test_a_caller_of_a_failing_server_is_told_at_once_why(tmp_path: Path) 
     async with running(config, Backoff(first_s=30, cap_s=30, after_giving_up_s=60)) as watched:
         await watched.until(lambda: watched.count(ServerFailed) == 1)
         with pytest.raises(GatewayFailure) as caught:
-            await asyncio.wait_for(watched.supervisor.ready(), 1)
+            await asyncio.wait_for(watched.supervisor.ready(), 5)
     assert caught.value.kind is Kind.CONNECTION_FAILED
     assert caught.value.verdict is Verdict.DID_NOT_RUN
     assert caught.value.attempts == 1

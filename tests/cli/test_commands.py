@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from pactgate.cli.commands import COMMANDS, app
 from tests.cli.program import PROGRAM, environment, run
+from tests.support.each import each
 
 UNNEEDED = {"pydantic", "rich", "typer", "yaml", "http.client", "difflib"}
 
@@ -25,7 +26,7 @@ def loaded(*words: str) -> set[str]:
     return set(done.stderr.split())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_the_listed_help_of_a_command_is_how_its_own_help_begins(name: str) -> None:
     command = app.get_command(click.Context(app), name)
     assert command is not None
@@ -74,7 +75,7 @@ def every_command(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[t
             yield from every_command(command, (*words, name))
 
 
-@pytest.mark.parametrize("words", [(), *every_command(app)], ids=" ".join)
+@each("words", [(), *every_command(app)])
 def test_help_fits_eighty_columns_and_cuts_nothing(words: tuple[str, ...]) -> None:
     done = CliRunner().invoke(app, [*words, "--help"], terminal_width=80)
     assert done.exit_code == 0

@@ -10,6 +10,7 @@ import pytest
 
 from pactgate.cli.commands import COMMANDS
 from pactgate.config.load import load
+from tests.support.each import each
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -45,7 +46,7 @@ def test_every_configuration_of_ours_loads(block: str, tmp_path: Path) -> None:
     assert load(path, environ=TOKENS).servers
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each("page", PAGES)
 def test_every_link_into_the_project_leads_somewhere(page: Path) -> None:
     for target, anchor in re.findall(r"\]\((?!https?://)([^)#]*)(#[^)]*)?\)", page.read_text(encoding="utf-8")):
         linked = page.parent / target if target else page

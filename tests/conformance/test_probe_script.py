@@ -151,7 +151,10 @@ async def test_a_good_server_passes_and_few_rules_are_not_applicable(tmp_path: P
     assert 3 * list(found.values()).count(CheckStatus.NOT_APPLICABLE) <= len(found)
 
 
-async def test_a_server_that_serves_what_it_should_refuse_is_found_out(tmp_path: Path) -> None:
+async def test_a_server_that_serves_what_it_should_refuse_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pactgate.conformance.probe._SINGLE_S", 0.5)  # the server answers one request under another id
     rude = ProbeTarget(command=(sys.executable, str(SUPPORT / "rude_upstream.py")), calls=(("tell", {"what": "x"}),))
     found = await findings(tmp_path / "capture.json", rude)
     assert {code for code, status in found.items() if status is CheckStatus.FAIL} == {

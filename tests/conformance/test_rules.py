@@ -14,6 +14,7 @@ from pactgate.conformance.rule import SECTIONS, CheckStatus, CompositionRule, Ru
 from pactgate.conformance.rules import ALL
 from pactgate.protocol.versions import KNOWN_VERSIONS
 from tests.conformance.captures import FIXTURES, judged
+from tests.support.each import each
 
 FILES = sorted(path for path in Path(rules.__file__).parent.glob("*/*.py") if path.stem != "__init__")
 CASES = [(rule, path) for rule in ALL for path in sorted((FIXTURES / rule.code).glob("*.json"))]
@@ -30,13 +31,7 @@ NAMES_A_MISSING_MEMBER = {
 """Evidence whose pointer ends with the member that is missing: the object without it is there."""
 
 
-def by_code(value: object) -> str:
-    if isinstance(value, Path):
-        return value.stem
-    return value.code if isinstance(value, type) and issubclass(value, Rule) else str(value)
-
-
-@pytest.mark.parametrize(("rule", "path"), CASES, ids=by_code)
+@each(("rule", "path"), CASES)
 def test_a_rule_passes_what_is_right_and_fails_what_is_wrong(rule: type[Rule], path: Path) -> None:
     report = judged(path, rules=rule.code)
     if issubclass(rule, CompositionRule):
@@ -49,7 +44,7 @@ def test_a_rule_passes_what_is_right_and_fails_what_is_wrong(rule: type[Rule], p
     assert outcome == path.stem.partition("_")[0]
 
 
-@pytest.mark.parametrize("rule", ALL, ids=by_code)
+@each("rule", ALL)
 def test_every_rule_has_captures_of_both_kinds(rule: type[Rule]) -> None:
     kinds = {path.stem.partition("_")[0] for path in (FIXTURES / rule.code).glob("*.json")}
     assert kinds == {"pass", "fail"}
@@ -72,14 +67,14 @@ def test_the_forty_core_invariants_are_numbered_through() -> None:
     assert {f"GW-{number:03}" for number in range(1, 41)} <= {rule.code for rule in ALL}
 
 
-@pytest.mark.parametrize("rule", ALL, ids=by_code)
+@each("rule", ALL)
 def test_a_rule_file_is_named_for_its_code_and_fault(rule: type[Rule]) -> None:
     path = Path(getfile(rule))
     assert path.stem == f"{rule.code.replace('-', '').lower()}_{rule.slug()}"
     assert len(path.read_text().splitlines()) <= MAX_LINES
 
 
-@pytest.mark.parametrize("rule", ALL, ids=by_code)
+@each("rule", ALL)
 def test_a_rule_says_what_must_hold_why_and_how_to_mend_it(rule: type[Rule]) -> None:
     assert rule.title().endswith(".")
     assert tuple(rule.sections()) == SECTIONS
@@ -88,7 +83,7 @@ def test_a_rule_says_what_must_hold_why_and_how_to_mend_it(rule: type[Rule]) -> 
     assert rule.revisions()
 
 
-@pytest.mark.parametrize("rule", ALL, ids=by_code)
+@each("rule", ALL)
 def test_a_rule_links_to_the_section_that_it_rests_on(rule: type[Rule]) -> None:
     url = rule.url()
     if rule.code == "GW-107":
@@ -104,7 +99,7 @@ def test_a_rule_links_to_the_section_that_it_rests_on(rule: type[Rule]) -> None:
     )
 
 
-@pytest.mark.parametrize("rule", [rule for rule in ALL if issubclass(rule, SessionRule)], ids=by_code)
+@each("rule", [rule for rule in ALL if issubclass(rule, SessionRule)])
 def test_a_rule_has_no_verdict_on_an_empty_session(rule: type[Rule]) -> None:
     report = judged({"server_label": "x", "exchanges": []}, rules=rule.code)
     assert report.sessions[0].results[0].status in (CheckStatus.NOT_APPLICABLE, CheckStatus.NOT_JUDGED)
@@ -144,7 +139,7 @@ def resolve(document: Any, pointer: str) -> Any:
     return document
 
 
-@pytest.mark.parametrize(("rule", "path"), [case for case in CASES if issubclass(case[0], SessionRule)], ids=by_code)
+@each(("rule", "path"), [case for case in CASES if issubclass(case[0], SessionRule)])
 def test_evidence_leads_to_the_place_it_names(rule: type[Rule], path: Path) -> None:
     recorded = json.loads(path.read_text())
     recorded = recorded if isinstance(recorded, list) else [recorded]

@@ -13,6 +13,7 @@ from pactgate.core.contract import Operation
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Tool
 from tests.support.callers import caller, context
+from tests.support.each import each
 
 TOOL = Tool("files", "read", "files.read", "files__read", b"{}", b"{}", "0")
 
@@ -33,7 +34,7 @@ def test_a_sealed_context_refuses_every_change() -> None:
 
 
 @pytest.mark.requirement("S4/R4")
-@pytest.mark.parametrize("kind", [None, *Kind])
+@each("kind", [None, *Kind])
 def test_after_the_seal_the_record_can_not_change_on_any_level_whatever_is_done_to_the_context(
     kind: Kind | None,
 ) -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.core.display import cut, flat, visible
+from tests.support.each import each
 
 CONTROLS = [*range(0x20), *range(0x7F, 0xA0)]
 REORDERING = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 anything = st.text(st.characters(codec=None, exclude_categories=()), max_size=200)
 
 
-@pytest.mark.parametrize("code", [code for code in CONTROLS if chr(code) not in "\t\n"] + REORDERING)
+@each("code", [code for code in CONTROLS if chr(code) not in "\t\n"] + REORDERING)
 def test_a_control_or_reordering_character_is_spelt_out(code: int) -> None:
     shown = visible(f"a{chr(code)}b")
     assert shown.startswith("a\\")

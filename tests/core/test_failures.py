@@ -22,6 +22,7 @@ from pactgate.core.failures import (
 )
 from pactgate.protocol import messages
 from pactgate.protocol.versions import Era
+from tests.support.each import each
 
 DEFAULT = WireSettings()
 
@@ -59,7 +60,7 @@ def test_failures_of_the_contract_and_timeouts_are_errors_with_the_documents_num
 
 
 @pytest.mark.requirement("S4/FMT-ERR")
-@pytest.mark.parametrize("kind", list(Kind))
+@each("kind", list(Kind))
 def test_every_error_says_how_it_failed_and_whether_the_action_can_have_run(kind: Kind) -> None:
     reply = reply_to(kind, is_tool_call=False)
     assert reply.error is not None

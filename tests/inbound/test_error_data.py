@@ -9,6 +9,7 @@ from pactgate.inbound.auth import Guard
 from pactgate.inbound.error_data import encode_internal, encode_refusal, with_data
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Rejection
+from tests.support.each import each
 from tests.support.facing import call, credentials, message, modern, serving
 from tests.support.raw_http import get, post, request
 
@@ -81,7 +82,7 @@ def test_data_that_a_refusal_has_is_kept_beside_the_facts() -> None:
     assert with_data(own, 401) is own
 
 
-@pytest.mark.parametrize("kind", Kind)
+@each("kind", Kind)
 def test_every_number_of_the_table_gives_data(kind: Kind) -> None:
     body = encode_refusal(Rejection(TABLE[kind].number, "no", b"1"))
     assert messages.value(body)["error"]["data"]["failure_mode"]

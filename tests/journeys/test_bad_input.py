@@ -20,6 +20,7 @@ from tests.journeys.bad_messages import HEAD_TOO_LONG, TAKEN, BadMessage
 from tests.protocol import corpus
 from tests.protocol.corpus import ACCEPTED, EITHER, METHOD, Case, Expected, Headers
 from tests.support.bad_http import NOT_REQUESTS
+from tests.support.each import each
 from tests.support.facing import META, initialize, message, modern, modern_call
 from tests.support.processes import children_of
 from tests.support.raw_http import Answer, RawClient, get, post, request
@@ -105,14 +106,14 @@ def judge(answer: Answer, expected: Expected) -> None:
 
 
 @pytest.mark.requirement("S4/F1")
-@pytest.mark.parametrize("case", corpus.ALL, ids=lambda case: case.name)
+@each("case", corpus.ALL)
 async def test_a_bad_body_or_header_gets_its_code_and_the_next_call_works(case: Case, target: Target) -> None:
     judge(await ask(target, with_headers(case.body, case.headers)), case.over_http)
     await still_serves(target)
 
 
 @pytest.mark.requirement("S4/F1")
-@pytest.mark.parametrize("case", corpus.JSON_TEXT + corpus.KEYS, ids=lambda case: case.name)
+@each("case", corpus.JSON_TEXT + corpus.KEYS)
 async def test_in_a_session_a_bad_text_gets_its_code_too(case: Case, target: Target) -> None:
     """What the text says is judged before its era; whatever gets that far meets a session that has no envelopes."""
     known = await session(target)
@@ -126,13 +127,8 @@ async def test_in_a_session_a_bad_text_gets_its_code_too(case: Case, target: Tar
     assert (await ask(target, post(message("ping"), **known))).json["result"] == {}
 
 
-def messages_of_both_eras() -> Iterator[Any]:
-    for era in ("legacy", "modern"):
-        for bad in bad_messages.ALL:
-            yield pytest.param(bad, era, id=f"{era}-{bad.name}")
-
-
-@pytest.mark.parametrize(("bad", "era"), list(messages_of_both_eras()))
+@each("bad", bad_messages.ALL)
+@each("era", ["legacy", "modern"])
 async def test_a_bad_message_gets_its_code_and_reaches_no_server(bad: BadMessage, era: str, target: Target) -> None:
     before = target.calls_received()
     if era == "modern":
@@ -180,7 +176,7 @@ async def test_a_version_nobody_speaks_is_refused(name: str, target: Target) -> 
     await still_serves(target)
 
 
-@pytest.mark.parametrize("case", NOT_REQUESTS)
+@each("case", NOT_REQUESTS)
 async def test_what_is_no_request_gets_its_status_and_the_connection_ends(case: str, target: Target) -> None:
     wire, status = NOT_REQUESTS[case]
     async with RawClient(target.port) as client:
@@ -216,7 +212,7 @@ REFUSED: dict[str, tuple[bytes, int]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@each("case", REFUSED)
 async def test_a_request_that_has_no_place_here_gets_its_status(case: str, target: Target) -> None:
     wire, status = REFUSED[case]
     async with RawClient(target.port) as client:

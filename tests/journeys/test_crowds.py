@@ -87,7 +87,7 @@ async def test_many_connections_of_others_lock_out_nobody_with_a_token(port: int
     async with RawClient(port) as before:
         assert (await before.ask(modern("tools/call", name="db__echo", **BOB))).status == 200
         async with opened(port, 4 * MOST, first):
-            assert median([await called(port, "x" * size) for size in (10, 90_000) * 3]) < 0.25
+            assert median([await called(port, "x" * size) for size in (10, 90_000) * 3]) < 1.0
             assert (await before.ask(modern("tools/call", name="db__echo", **BOB))).status == 200
 
 

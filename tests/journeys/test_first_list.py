@@ -53,7 +53,7 @@ async def test_initialize_is_answered_at_once_and_every_list_is_whole() -> None:
     async with open_gateway(scripted("slow", options=OFFER)) as inside:
         started = time.monotonic()
         about = result_of(await inside.ask("initialize", params={}))
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < SLOW_S - 1
         assert inside.gateway.snapshot()["lists"] == "waiting"
         for method, member in LISTS.items():
             assert result_of(await inside.ask(method))[member], method

@@ -66,7 +66,7 @@ async def test_a_client_that_holds_slow_tools_leaves_the_calls_of_another_as_qui
             answer = await bob.ask(modern("tools/call", name="db__echo", arguments={"text": "hello"}, **BOB))
             assert answer.json["result"]["content"][0]["text"] == "hello"
             took_s.append(time.monotonic() - started)
-        assert median(took_s) < 0.25
+        assert median(took_s) < 1.0  # the slow ones take thirty seconds
 
 
 async def private_pid(client: RawClient, session: dict[str, str]) -> str:

@@ -24,6 +24,7 @@ from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import LATEST_LEGACY, Era, exists
 from pactgate.upstreams.pending import Resumable
 from tests.support.callers import call, caller, context, request
+from tests.support.each import each
 from tests.support.eventually import eventually
 
 Handler = Callable[[ExecutionContext, Request], Coroutine[Any, Any, bytes]]
@@ -134,8 +135,8 @@ async def test_a_failure_is_kept_in_the_sealed_record() -> None:
 
 @pytest.mark.requirement("S4/R4")
 @pytest.mark.requirement("S4/CODES")
-@pytest.mark.parametrize("kind", list(Kind))
-@pytest.mark.parametrize("method", ["tools/call", "tools/list"])
+@each("kind", list(Kind))
+@each("method", ["tools/call", "tools/list"])
 async def test_every_kind_of_failure_is_answered_and_sealed_with_what_is_known_of_it(kind: Kind, method: str) -> None:
     async def fails(ctx: ExecutionContext, request: Request) -> bytes:
         raise GatewayFailure(kind, "x", server="files", details={"errors": [{"path": "a"}]})

@@ -45,6 +45,7 @@ from pactgate.protocol.messages import encode_json, members
 from pactgate.protocol.modern import PREFIX, SERVER_INFO_KEY
 from pactgate.protocol.versions import Era
 from tests.support.callers import caller
+from tests.support.each import each
 
 REQUEST_ID = ExecutionContext("tools/call", caller(), 0.0).request_id
 SUCCESS, ERROR = Draft202012Validator(SUCCESS_SCHEMA), Draft202012Validator(ERROR_SCHEMA)
@@ -109,8 +110,8 @@ def test_a_meta_that_held_only_our_stamp_is_no_part_of_the_data() -> None:
 @pytest.mark.requirement("S1/RESP-001")
 @pytest.mark.requirement("S1/RESP-002")
 @pytest.mark.requirement("S1/RESP-005")
-@pytest.mark.parametrize("kind", list(Kind))
-@pytest.mark.parametrize("message", ["it broke", "", " \n", "x" * 5000, "é" * 1001])
+@each("kind", list(Kind))
+@each("message", ["it broke", "", " \n", "x" * 5000, "é" * 1001])
 def test_every_failure_is_an_error_envelope_with_a_code_of_the_set_and_a_message(kind: Kind, message: str) -> None:
     view = checked_view(facts(), GatewayFailure(kind, message, server="crm"))
     assert view["error"]["code"] == TABLE[kind].code
@@ -145,8 +146,8 @@ def test_a_tool_that_reports_a_timeout_of_its_own_has_not_run_into_ours() -> Non
 
 @pytest.mark.requirement("S1/TIMEOUT-005")
 @pytest.mark.requirement("S1/RESP-005")
-@pytest.mark.parametrize("duration_ms", [0.0, 0.4, 1.0, 99.999, 123456.7, -3.0])
-@pytest.mark.parametrize(
+@each("duration_ms", [0.0, 0.4, 1.0, 99.999, 123456.7, -3.0])
+@each(
     "outcome",
     [
         result("ok"),
@@ -157,7 +158,7 @@ def test_a_tool_that_reports_a_timeout_of_its_own_has_not_run_into_ours() -> Non
         GatewayFailure(Kind.UNKNOWN_TOOL, "which?"),
     ],
 )
-@pytest.mark.parametrize("is_cached", [True, False])
+@each("is_cached", [True, False])
 def test_every_outcome_says_how_long_it_took_in_whole_milliseconds(
     duration_ms: float, outcome: Outcome, is_cached: bool
 ) -> None:
@@ -170,8 +171,8 @@ def test_every_outcome_says_how_long_it_took_in_whole_milliseconds(
 
 
 @pytest.mark.requirement("S1/RESP-006")
-@pytest.mark.parametrize("code", list(ErrorCode))
-@pytest.mark.parametrize("is_idempotent", [True, False, None])
+@each("code", list(ErrorCode))
+@each("is_idempotent", [True, False, None])
 def test_retryable_is_what_the_code_says_unless_the_tool_declares_that_repeating_does_harm(
     code: ErrorCode, is_idempotent: bool | None
 ) -> None:

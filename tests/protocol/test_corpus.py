@@ -11,6 +11,7 @@ from pactgate.protocol import messages, modern
 from pactgate.protocol.messages import Rejection, Request
 from tests.protocol import corpus
 from tests.protocol.corpus import ACCEPTED, EITHER, Case
+from tests.support.each import each
 
 CALL_MEMBERS = frozenset({"name", "arguments", "_meta"})
 
@@ -45,14 +46,14 @@ def check(rejection: Rejection | None, expected: corpus.Expected) -> None:
 
 
 @pytest.mark.requirement("S4/F1")
-@pytest.mark.parametrize("case", corpus.ALL, ids=lambda case: case.name)
+@each("case", corpus.ALL)
 def test_a_bad_body_gets_its_code(case: Case) -> None:
     check(verdict(case.body, None), case.expected)
     check(verdict(case.body, received(case.headers)), case.over_http)
 
 
 @pytest.mark.timing
-@pytest.mark.parametrize("case", corpus.ALL, ids=lambda case: case.name)
+@each("case", corpus.ALL)
 def test_a_bad_body_is_judged_within_a_second(case: Case) -> None:
     started = time.process_time()
     verdict(case.body, received(case.headers))

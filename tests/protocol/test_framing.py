@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pactgate.protocol.framing import KEEPALIVE, EventDecoder, LineDecoder, OversizedError, ServerEvent, encode_event
+from tests.support.each import each
 
 LIMIT = 1000
 
@@ -92,7 +93,7 @@ def test_an_endless_line_is_refused_before_it_is_kept() -> None:
 # Events
 
 
-@pytest.mark.parametrize(
+@each(
     ("stream", "expected"),
     [
         (b"data: a\n\n", [message(b"a")]),

@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from pactgate.protocol import json_limits, messages
 from pactgate.protocol.messages import ErrorReply, InvalidAnswer, Notification, Rejection, Request, Response, decode
+from tests.support.each import each
 
 CALL = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"a":[1,{"b":"x:y"}]}}}'
 
@@ -489,8 +490,8 @@ def test_one_pass_never_says_anything_but_the_exact_reader(text: bytes) -> None:
         assert read.values == messages.value(read.params or b"")
 
 
-@pytest.mark.parametrize("inside", INSIDE)
-@pytest.mark.parametrize("depth", [0, 1, 5])
+@each("inside", INSIDE)
+@each("depth", [0, 1, 5])
 def test_one_pass_says_of_every_odd_value_what_the_exact_reader_says(inside: bytes, depth: int) -> None:
     held = b'{"k":' * depth + inside + b"}" * depth
     for text in (
@@ -501,11 +502,11 @@ def test_one_pass_says_of_every_odd_value_what_the_exact_reader_says(inside: byt
         assert same(decode(text), exactly(text))
 
 
-@pytest.mark.parametrize(
+@each(
     "id_",
     [b"1", b"-1", b"1.0", b"1e1", b"01", b'"a"', b'" "', b'""', b'"\\n"', b"true", b"null", b"9" * 1025, b"9" * 40],
 )
-@pytest.mark.parametrize("version", [b'"2.0"', b'"2.1"', b'"\\u0032.0"', b"2.0", b"null"])
+@each("version", [b'"2.0"', b'"2.1"', b'"\\u0032.0"', b"2.0", b"null"])
 def test_one_pass_judges_id_and_version_as_the_exact_reader_does(id_: bytes, version: bytes) -> None:
     text = b'{"jsonrpc":%b,"id":%b,"method":"m","params":{"a":"2.0 10 1"}}' % (version, id_)
     assert same(decode(text), exactly(text))

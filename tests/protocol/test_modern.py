@@ -23,6 +23,7 @@ from pactgate.protocol.modern import (
     classify,
 )
 from pactgate.protocol.versions import METHODS, MODERN_VERSIONS, NAMED_BY
+from tests.support.each import each
 
 VERSION = MODERN_VERSIONS[0]
 META: dict[str, Any] = {
@@ -166,8 +167,8 @@ def test_a_header_that_is_missing_doubled_or_different_is_a_mismatch(headers: di
     admitted(classify(request(), None))
 
 
-@pytest.mark.parametrize("method", NAMED_BY)
-@pytest.mark.parametrize(
+@each("method", NAMED_BY)
+@each(
     ("name", "header"),
     [
         ("lookup", "lookup"),
@@ -182,8 +183,8 @@ def test_the_name_header_may_be_plain_or_encoded(method: str, name: str, header:
     admitted(classify(request(method, **{NAMED_BY[method]: name}), sent(method=method, name=header)))
 
 
-@pytest.mark.parametrize("method", NAMED_BY)
-@pytest.mark.parametrize(
+@each("method", NAMED_BY)
+@each(
     ("name", "header"),
     [
         ("lookup", None),

@@ -68,7 +68,7 @@ async def test_a_store_that_hangs_costs_each_call_under_way_100_ms_and_later_one
     for _ in range(100):
         with pytest.raises(StoreUnavailableError):
             await store.run(ECHO, "k", "x")
-    assert time.monotonic() - begun < 0.05
+    assert time.monotonic() - begun < 1.0, "to wait for each of them would take ten seconds"
     redis.resume()
     await eventually(store.probe)
     assert await store.run(ECHO, "k", "x") == b"x"

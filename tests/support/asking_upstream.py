@@ -4,15 +4,19 @@ Options: era (legacy, modern), log (a file that gets one line per received messa
 says what it was answered (also a prompt and a resource); caps says which capabilities it was told; hold {ms} takes its time after
 asking; later asks after it has answered; retry answers with a state alone three times; strange asks what nobody offered; forever
 asks without end; refuse {code, data}.
+
+As `stdio_upstream.py`, it imports little; a legacy call, which may wait, has a thread of its own.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
-from pathlib import Path
-from typing import Any
+import threading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MODERN = "2026-07-28"
 CC = "io.modelcontextprotocol/clientCapabilities"
@@ -26,26 +30,30 @@ class Server:
         self.options = options
         self.is_modern = options.get("era") == "modern"
         self.declared: dict[str, Any] = {}
-        self.answers: dict[str, asyncio.Future[Any]] = {}
-        self.calls: dict[Any, asyncio.Task[None]] = {}
+        self.answers: dict[str, Any] = {}
+        self.cancelled: set[Any] = set()
         self.asked = 0
+        self.heard = threading.Condition()
 
     def send(self, **message: Any) -> None:
-        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-        sys.stdout.flush()
+        with self.heard:
+            sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            sys.stdout.flush()
 
     def take(self, line: str) -> None:
         message = json.loads(line)
         if "log" in self.options:
-            with Path(self.options["log"]).open("a") as file:
+            with open(self.options["log"], "a") as file:
                 file.write(line)
         method, id_, params = message.get("method"), message.get("id"), message.get("params") or {}
         if method is None:
-            answer = self.answers.pop(id_, None)
-            if answer is not None and not answer.done():
-                answer.set_result(message.get("result", message.get("error")))
-        elif method == "notifications/cancelled" and params["requestId"] in self.calls:
-            self.calls.pop(params["requestId"]).cancel()
+            with self.heard:
+                self.answers[id_] = message.get("result", message.get("error"))
+                self.heard.notify_all()
+        elif method == "notifications/cancelled":
+            with self.heard:
+                self.cancelled.add(params["requestId"])
+                self.heard.notify_all()
         elif id_ is not None:
             self.serve(method, id_, params)
 
@@ -66,11 +74,14 @@ class Server:
         elif method in listed:
             self.send(id=id_, result={**listed[method], **({"resultType": "complete"} if self.is_modern else {})})
         elif method in ("tools/call", "prompts/get", "resources/read"):
-            self.calls[id_] = asyncio.get_running_loop().create_task(self.run(method, id_, params))
+            if self.is_modern:
+                self.run(method, id_, params)
+            else:
+                threading.Thread(target=self.run, args=(method, id_, params), daemon=True).start()
         else:
             self.send(id=id_, error={"code": -32601, "message": "Method not found"})
 
-    async def run(self, method: str, id_: Any, params: dict[str, Any]) -> None:
+    def run(self, method: str, id_: Any, params: dict[str, Any]) -> None:
         name = params.get("name") or "ask"
         arguments = params.get("arguments") or {}
         if name == "refuse":
@@ -82,11 +93,10 @@ class Server:
             result = self.round(name, arguments, params) or self.say(method, self.outcome(name, params, told))
             self.send(id=id_, result=result)
             return
-        said = self.declared if name == "caps" else await self.put(name, arguments)
-        self.calls.pop(id_, None)
+        said = self.declared if name == "caps" else self.put(id_, name, arguments)
         self.send(id=id_, result=self.say(method, said))
         if name == "later":
-            await self.question("elicitation/create", FORM)
+            self.question("elicitation/create", FORM)
 
     def outcome(self, name: str, params: dict[str, Any], told: Any) -> Any:
         return told if name == "caps" else list((params.get("inputResponses") or {}).values())
@@ -104,24 +114,35 @@ class Server:
         asked = {"method": method, "params": arguments.get("params", FORM)}
         return {"resultType": "input_required", "inputRequests": {"q": asked}, "requestState": "precious"}
 
-    async def put(self, name: str, arguments: dict[str, Any]) -> Any:
+    def put(self, id_: Any, name: str, arguments: dict[str, Any]) -> Any:
         if name == "later":
             return "soon"
         method, params = arguments.get("method", "elicitation/create"), arguments.get("params", FORM)
         times = arguments.get("times", 1)
         if arguments.get("together"):
-            said: Any = await asyncio.gather(*(self.question(method, params) for _ in range(times)))
+            said = self.answered(id_, [self.question(method, params) for _ in range(times)])
         else:
-            said = [await self.question(method, params) for _ in range(times)]
-        await asyncio.sleep(arguments.get("ms", 0) / 1000)
+            said = [self.answered(id_, [self.question(method, params)])[0] for _ in range(times)]
+        self.wait(id_, [""], arguments.get("ms", 0) / 1000)
         return said
 
-    async def question(self, method: str, params: Any) -> Any:
-        self.asked += 1
-        id_ = f"q{self.asked}"
-        self.answers[id_] = asyncio.get_running_loop().create_future()
-        self.send(id=id_, method=method, params=params)
-        return await self.answers[id_]
+    def question(self, method: str, params: Any) -> str:
+        with self.heard:
+            self.asked += 1
+            asked = f"q{self.asked}"
+            self.send(id=asked, method=method, params=params)
+        return asked
+
+    def answered(self, id_: Any, questions: list[str]) -> list[Any]:
+        self.wait(id_, questions)
+        return [self.answers.pop(question) for question in questions]
+
+    def wait(self, id_: Any, questions: list[str], timeout_s: float | None = None) -> None:
+        """Until all of these are answered; the thread of a cancelled call ends."""
+        with self.heard:
+            self.heard.wait_for(lambda: id_ in self.cancelled or self.answers.keys() >= set(questions), timeout_s)
+        if id_ in self.cancelled:
+            sys.exit()
 
     def say(self, method: str, what: Any) -> dict[str, Any]:
         text = json.dumps(what)
@@ -134,12 +155,6 @@ class Server:
         return {**shaped, **({"resultType": "complete"} if self.is_modern else {})}
 
 
-async def main() -> None:
-    server = Server(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {})
-    reader = asyncio.StreamReader(limit=2**26)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    while line := await reader.readline():
-        server.take(line.decode())
-
-
-asyncio.run(main())
+server = Server(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {})
+for received in sys.stdin.buffer:
+    server.take(received.decode())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
+from tests.support.eventually import elapsed
 from tests.support.scripted_http import LAST_CHUNK, Peer, ReceivedRequest, ScriptedHttp, answer, event, stream_head
 from tests.support.stdio_upstream import Server
 
@@ -17,6 +19,13 @@ class _Exchange(Server):
     def __init__(self, options: dict[str, Any]) -> None:
         super().__init__(options)
         self.lines: asyncio.Queue[str | None] = asyncio.Queue()
+
+    def go(self, id_: Any, steps: Iterator[float]) -> None:
+        async def take_steps() -> None:
+            for pause_s in steps:
+                await elapsed(pause_s)
+
+        self.call_task = asyncio.create_task(take_steps())
 
     def write(self, text: str) -> None:
         self.lines.put_nowait(text)
@@ -40,7 +49,7 @@ def upstream(**options: Any) -> ScriptedHttp:
 
 
 async def _answer(peer: Peer, received: ReceivedRequest, exchange: _Exchange) -> None:
-    await exchange.take(received.body.decode())
+    exchange.take(received.body.decode())
     if not {"id", "method"} <= received.message.keys():
         await peer.send(answer(b"", "202 Accepted", None))
         return

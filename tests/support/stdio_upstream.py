@@ -16,17 +16,21 @@ log (a file that gets one line per received message), fail_first {file, times} (
 Tools: echo, wire (the raw line of the request), pid, slow {ms}, crash {last},
 mutter {last} (to stderr; listed with `tools`), progress {n}, raw {text}, refuse {code},
 change {name, times} (adds a tool and says so).
+
+Hundreds of tests start it, so it imports little: a thread for each call that waits costs less than asyncio costs every start.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import random
 import sys
-from pathlib import Path
-from typing import Any
+import threading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 MODERN = "2026-07-28"
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -41,7 +45,7 @@ class Server:
         self.options = options
         self.era = options.get("era", "legacy")
         self.names = [*OWN, *options.get("tools", [])]
-        if "extra_after" in options and Path(options["extra_after"]).exists():
+        if "extra_after" in options and os.path.exists(options["extra_after"]):
             self.names.append("extra")
         self.capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
         if options.get("prompts"):
@@ -50,24 +54,26 @@ class Server:
             self.capabilities["resources"] = {}
         for method in options.get("fat", {}):
             self.capabilities.setdefault(method.split("/")[0], {})
-        self.calls: dict[Any, asyncio.Task[None]] = {}
+        self.calls: dict[Any, threading.Event] = {}
+        self.writing = threading.Lock()
         self.deaf: set[Any] = set()
 
     def log(self, text: str) -> None:
         if "log" in self.options:
-            with Path(self.options["log"]).open("a") as file:
+            with open(self.options["log"], "a") as file:
                 file.write(text + "\n")
 
     def write(self, text: str) -> None:
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
+        with self.writing:
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()
 
     def die(self) -> None:
         os._exit(7)
 
     def instructions(self) -> str:
         file = self.options.get("instructions_file")
-        return "Be kind." if file is None else Path(file).read_text()
+        return "Be kind." if file is None else read(file)
 
     def mutter(self, text: str, *, dies: bool) -> None:
         sys.stderr.write(text + "\n" * bool(text))
@@ -81,21 +87,21 @@ class Server:
     def refuse(self, id_: Any, code: int, message: str, data: Any = None) -> None:
         self.send(id=id_, error={"code": code, "message": message, **({"data": data} if data else {})})
 
-    async def take(self, line: str) -> None:
+    def take(self, line: str) -> None:
         message = json.loads(line)
         method, id_, params = message.get("method"), message.get("id"), message.get("params") or {}
         self.log(json.dumps({"method": method, "id": id_, "params": params}))
         if method == "notifications/cancelled":
-            task = self.calls.pop(params["requestId"], None)
-            if task is not None and params["requestId"] not in self.deaf:
-                task.cancel()
+            ended = self.calls.get(params["requestId"])
+            if ended is not None and params["requestId"] not in self.deaf:
+                ended.set()
         if id_ is None or method is None:
             return
         is_modern = PV in (params.get("_meta") or {})
-        if not await self.open(method, id_, params, is_modern):
+        if not self.open(method, id_, params, is_modern):
             self.serve(method, id_, params, line, is_modern)
 
-    async def open(self, method: str, id_: Any, params: dict[str, Any], is_modern: bool) -> bool:
+    def open(self, method: str, id_: Any, params: dict[str, Any], is_modern: bool) -> bool:
         hangs = self.options.get("hang") == "handshake"
         if method == "server/discover":
             if self.options.get("exit_on_probe"):
@@ -138,8 +144,8 @@ class Server:
         return False
 
     def is_broken(self, method: str) -> bool:
-        listed = Path(self.options.get("lists_while", __file__))
-        return method in self.options.get("broken_lists", []) or (method.endswith("/list") and not listed.exists())
+        is_listed = os.path.exists(self.options.get("lists_while", __file__))
+        return method in self.options.get("broken_lists", []) or (method.endswith("/list") and not is_listed)
 
     def serve(self, method: str, id_: Any, params: dict[str, Any], line: str, is_modern: bool) -> None:
         fat = self.options.get("fat", {}).get(method)
@@ -153,7 +159,7 @@ class Server:
             if self.options.get("hang") != "list":
                 self.send(id=id_, result=self.page(params.get("cursor"), is_modern))
         elif method == "tools/call":
-            self.calls[id_] = asyncio.get_running_loop().create_task(self.call(id_, params, line))
+            self.go(id_, self.call(id_, params, line))
         else:
             self.offer(method, id_, params)
 
@@ -171,6 +177,8 @@ class Server:
     def offer(self, method: str, id_: Any, params: dict[str, Any]) -> None:
         listed = {name: self.options.get(name, []) for name in ("prompts", "resources", "templates")}
         if self.options.get("shuffles"):
+            import random
+
             listed = {name: random.sample(entries, len(entries)) for name, entries in listed.items()}
         if method == "prompts/list":
             self.send(id=id_, result={"prompts": [{"name": name} for name in listed["prompts"]]})
@@ -194,8 +202,10 @@ class Server:
 
     def page(self, cursor: str | None, is_modern: bool) -> dict[str, Any]:
         if "definitions_file" in self.options:
-            return {"tools": json.loads(Path(self.options["definitions_file"]).read_text())}
+            return {"tools": json.loads(read(self.options["definitions_file"]))}
         if self.options.get("shuffles") and cursor is None:
+            import random
+
             random.shuffle(self.names)
         definitions = self.options.get("definitions") or [
             {"name": name, "description": f"does {name}", "inputSchema": {"type": "object"}} for name in self.names
@@ -208,15 +218,28 @@ class Server:
             result["nextCursor"] = str(start + size)
         return {**result, **({"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if is_modern else {})}
 
-    async def call(self, id_: Any, params: dict[str, Any], line: str) -> None:
+    def go(self, id_: Any, steps: Iterator[float]) -> None:
+        """Take the steps of a call; with the first wait the next message is read."""
+        pause_s = next(steps, None)
+        if pause_s is not None:
+            self.calls[id_] = ended = threading.Event()
+            threading.Thread(target=self.go_on, args=(id_, steps, pause_s, ended), daemon=True).start()
+
+    def go_on(self, id_: Any, steps: Iterator[float], pause_s: float | None, ended: threading.Event) -> None:
+        while pause_s is not None and not ended.wait(pause_s):
+            pause_s = next(steps, None)
+        self.calls.pop(id_, None)
+
+    def call(self, id_: Any, params: dict[str, Any], line: str) -> Iterator[float]:
+        """Each step waits for so many seconds."""
         name, arguments = params["name"], params.get("arguments") or {}
         if arguments.get("deaf"):
             self.deaf.add(id_)
         if name == "endless":
-            await self.tell_for_ever(id_, params)
+            yield from self.tell_for_ever(id_, params)
         elif name.startswith("slow"):
             self.tell_progress((params.get("_meta") or {}).get("progressToken"), arguments.get("progress", 0))
-            await asyncio.sleep(arguments["ms"] / 1000)
+            yield arguments["ms"] / 1000
         elif name in ("crash", "mutter"):
             self.mutter(arguments.get("last", ""), dies=name == "crash")
         elif name == "progress":
@@ -225,7 +248,6 @@ class Server:
             self.names.append(arguments.get("name", "added"))
             for _ in range(arguments.get("times", 1)):
                 self.send(method="notifications/tools/list_changed")
-        self.calls.pop(id_, None)
         if name == "refuse":
             self.refuse(id_, arguments["code"], arguments.get("message", "refused"), {"why": "asked to"})
         elif name.startswith("raw"):
@@ -235,13 +257,13 @@ class Server:
             done = {"resultType": "complete"} if PV in (params.get("_meta") or {}) else {}
             self.send(id=id_, result={"content": [{"type": "text", "text": said.get(name, name)}], **done})
 
-    async def tell_for_ever(self, id_: Any, params: dict[str, Any]) -> None:
+    def tell_for_ever(self, id_: Any, params: dict[str, Any]) -> Iterator[float]:
         """Progress and log messages without end; a caller that wants none still gets the messages' weight on the wire."""
         token = (params.get("_meta") or {}).get("progressToken", id_)
         for done in range(10**9):
             self.tell_progress(token, 1)
             self.send(method="notifications/message", params={"level": "info", "data": done})
-            await asyncio.sleep(0.001)
+            yield 0.001
 
     def tell_progress(self, token: Any, count: int) -> None:
         for done in range(count):
@@ -259,31 +281,36 @@ def is_invalid(method: str, params: dict[str, Any]) -> bool:
     return not isinstance(named, str) or is_unknown
 
 
-def starts(counter: Path) -> int:
-    with counter.open("a") as file:
+def read(file: str) -> str:
+    with open(file) as opened:
+        return opened.read()
+
+
+def starts(counter: str) -> int:
+    with open(counter, "a") as file:
         file.write("x")
-    return counter.stat().st_size
+    return os.path.getsize(counter)
 
 
 def begin(options: dict[str, Any]) -> None:
-    if "tells_at_start" in options and Path(options["tells_at_start"]).exists():
-        sys.stderr.write(Path(options["tells_at_start"]).read_text())
-    if not Path(options.get("starts_while", __file__)).exists():
+    if "fail_first" in options and starts(options["fail_first"]["file"]) <= options["fail_first"]["times"]:
         sys.exit(9)
+    if "tells_at_start" in options and os.path.exists(options["tells_at_start"]):
+        sys.stderr.write(read(options["tells_at_start"]))
+    if not os.path.exists(options.get("starts_while", __file__)):
+        sys.exit(9)
+    threading.Event().wait(options.get("starts_after_s", 0))
 
 
-async def main() -> None:
+def main() -> None:
     options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-    if "fail_first" in options and starts(Path(options["fail_first"]["file"])) <= options["fail_first"]["times"]:
-        sys.exit(9)
     begin(options)
-    await asyncio.sleep(options.get("starts_after_s", 0))
     server = Server(options)
-    reader = asyncio.StreamReader(limit=2**26)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    while line := await reader.readline():
-        await server.take(line.decode())
+    for line in sys.stdin.buffer:
+        server.take(line.decode())
+    sys.stderr.flush()
+    os._exit(0)  # calls that still wait are not waited for
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

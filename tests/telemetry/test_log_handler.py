@@ -19,6 +19,7 @@ from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.masking import Mask
 from pactgate.telemetry.log import LOGGER, EventLogger, level_of
 from pactgate.telemetry.log_handler import MAX_LINE_BYTES, LineHandler
+from tests.support.each import each
 from tests.telemetry.every_event import EVERY_EVENT, finished
 
 NOON = 1_800_000_000.0
@@ -101,8 +102,8 @@ def log(open_log: Callable[..., Log]) -> Log:
     return open_log(level=logging.DEBUG)
 
 
-@pytest.mark.parametrize("event", EVERY_EVENT, ids=lambda event: type(event).__name__)
-@pytest.mark.parametrize("as_json", [True, False])
+@each("event", EVERY_EVENT)
+@each("as_json", [True, False])
 def test_every_event_becomes_a_line(open_log: Callable[..., Log], event: Event, as_json: bool) -> None:
     log = open_log(level=logging.DEBUG, as_json=as_json)
     log.emit(event)

@@ -12,6 +12,7 @@ from pactgate.config.clients.points_here import points_here
 from pactgate.config.clients.table import Client, find_client
 from pactgate.config.problems import UnreadableError
 from tests.config.clients.client_files import COMMENT, WRITABLE, entries_for, opened
+from tests.support.each import each
 
 
 @pytest.mark.parametrize("name", WRITABLE)
@@ -29,12 +30,11 @@ def test_connecting_adds_one_entry_and_nothing_else_and_disconnecting_takes_it_a
         assert COMMENT.findall(without_us) == COMMENT.findall(file.data.decode())
 
 
-@pytest.mark.parametrize(
+@each(
     "spelling",
     [lambda text: text, lambda text: text.replace("\n", "\r\n"), str.rstrip],
-    ids=["as_it_is", "crlf", "no_last_line_break"],
 )
-@pytest.mark.parametrize("name", WRITABLE)
+@each("name", WRITABLE)
 def test_connecting_removes_no_letter_of_a_file(name: str, spelling: Callable[[str], str]) -> None:
     given = opened(name)
     assert given.data is not None

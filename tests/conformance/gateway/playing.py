@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from pactgate.conformance.gateway import under_test
-from pactgate.conformance.gateway.check import Check
+from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.faults import neighbours
 from pactgate.conformance.gateway.checks.names import change
 from pactgate.conformance.gateway.checks.progress import cancelling
@@ -21,7 +21,7 @@ from pactgate.conformance.gateway.gateway_process import GatewayProcess, free_po
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.run import RunPlan, run
-from pactgate.conformance.gateway.runner import play_one
+from pactgate.conformance.gateway.runner import play, play_one
 from pactgate.conformance.gateway.under_test import GatewayUnderTest
 from tests.conformance.gateway.strict_gateway import COMMAND, IDENTITY
 from tests.support import leaving_gateway
@@ -47,14 +47,27 @@ class Playground:
         chosen = switch or Switch()
         for proxy in behind if chosen.is_behind else before:
             proxy.switch = chosen
-        gateway = GatewayUnderTest(self._urls, IDENTITY, is_direct=self._is_direct)
         try:
-            await gateway.wait(WAIT_S, lambda text: None)
-            return await play_one(check(), Lab(gateway, self._fleet.logs, {}), self._fleet.logs, WAIT_S)
+            async with self._listed(servers_of(check)) as gateway:
+                return await play_one(check(), Lab(gateway, self._fleet.logs, {}), self._fleet.logs, WAIT_S)
         finally:
-            await gateway.close()
             for proxy in self._proxies:
                 proxy.switch = Switch()
+
+    async def play_all(self, checks: Sequence[type[Check]]) -> tuple[CheckRecording, ...]:
+        """The recordings of a run of these checks, while the proxies break nothing."""
+        async with self._listed(self._urls) as gateway:
+            return (await play(gateway, self._fleet.logs, checks, {}, lambda text: None)).checks
+
+    @asynccontextmanager
+    async def _listed(self, tags: Collection[str]) -> AsyncIterator[GatewayUnderTest]:
+        urls = {tag: url for tag, url in self._urls.items() if tag in tags}
+        gateway = GatewayUnderTest(urls, IDENTITY, is_direct=self._is_direct)
+        try:
+            await gateway.wait(WAIT_S, lambda text: None)
+            yield gateway
+        finally:
+            await gateway.close()
 
 
 @asynccontextmanager
@@ -89,6 +102,13 @@ async def play_started(check: type[Check], *, leaves: bool) -> CheckRecording:
     plan = RunPlan(checks=[check], dialect="pactgate", start=start)
     with TemporaryDirectory() as folder:
         return (await run(plan, Path(folder), lambda text: None, lambda path, text: None)).checks[0]
+
+
+def servers_of(check: type[Check]) -> tuple[str, ...]:
+    """For what is the same on every route, one server of each era is enough."""
+    if check.family not in (Family.PROGRESS, Family.ASKING, Family.TRACING):
+        return (*HTTP, "ls")
+    return ("lh", *[tag for tag in ("mh", "ls") if tag in check.servers and (tag == "mh" or len(check.servers) == 1)])
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks import BY_CODE, CHECKS
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.results import judge_one
-from tests.conformance.gateway.playing import HTTP, play_started, playground, without_patience
+from tests.conformance.gateway.playing import play_started, playground, servers_of, without_patience
 from tests.conformance.gateway.switches import SWITCHES
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -47,13 +47,6 @@ def keep(check: type[Check], kind: str, played: CheckRecording) -> None:
     path = FIXTURES / check.code / f"{kind}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(written(recording), encoding="ascii")
-
-
-def servers_of(check: type[Check]) -> tuple[str, ...]:
-    """For what is the same on every route, one server of each era is enough."""
-    if check.family not in (Family.PROGRESS, Family.ASKING, Family.TRACING):
-        return (*HTTP, "ls")
-    return ("lh", *[tag for tag in ("mh", "ls") if tag in check.servers and (tag == "mh" or len(check.servers) == 1)])
 
 
 def written(recording: CheckRecording) -> str:

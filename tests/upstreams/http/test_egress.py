@@ -12,6 +12,7 @@ from pactgate.core.failures import Category, GatewayFailure, Kind, Verdict
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.egress import EgressPolicy, checked_addresses, host_of, named_origins, resolve_host
 from pactgate.upstreams.http.request_message import HttpTarget
+from tests.support.each import each
 
 FORBIDDEN = [
     "127.0.0.1",
@@ -65,8 +66,8 @@ FORBIDDEN = [
 ]
 
 
-@pytest.mark.parametrize("host", FORBIDDEN)
-@pytest.mark.parametrize("form", ["https://{}/x", "https://{}:8443/x"])
+@each("host", FORBIDDEN)
+@each("form", ["https://{}/x", "https://{}:8443/x"])
 def test_no_spelling_of_an_address_that_is_not_public_gets_through(host: str, form: str) -> None:
     with pytest.raises(GatewayFailure) as raised:
         EgressPolicy("shop", named_origins([], ["api.example"])).target(form.format(host))

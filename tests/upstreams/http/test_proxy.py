@@ -10,6 +10,7 @@ import pytest
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.upstreams.http.proxy import NetworkSettings, Proxy, network_of, route_of
+from tests.support.each import each
 
 
 def chosen(url: str, environ: Mapping[str, str], setting: str | None = None) -> str | None:
@@ -47,7 +48,7 @@ def test_the_variables_of_the_environment_mean_what_they_mean_to_other_tools(
     assert chosen("https://api.example:443", environ) == over_https
 
 
-@pytest.mark.parametrize(
+@each(
     ("no_proxy", "url", "is_direct"),
     [
         ("api.example", "https://api.example:443", True),
@@ -78,7 +79,7 @@ def test_the_variables_of_the_environment_mean_what_they_mean_to_other_tools(
         (", ,.", "https://api.example:443", False),
     ],
 )
-@pytest.mark.parametrize("name", ["no_proxy", "NO_PROXY"])
+@each("name", ["no_proxy", "NO_PROXY"])
 def test_no_proxy_names_hosts_domains_addresses_networks_and_ports(
     name: str, no_proxy: str, url: str, is_direct: bool
 ) -> None:

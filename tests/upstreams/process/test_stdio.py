@@ -280,7 +280,7 @@ async def test_a_death_ends_a_send_that_waits_for_room() -> None:
         assert channel.pid is not None
         os.kill(channel.pid, signal.SIGKILL)
         with pytest.raises(GatewayFailure) as caught:
-            await asyncio.wait_for(sending, 1)
+            await asyncio.wait_for(sending, 5)
         assert caught.value.verdict is Verdict.DID_NOT_RUN
         assert (await inbox.wait_lost()).details == {"signal": "SIGKILL"}
 

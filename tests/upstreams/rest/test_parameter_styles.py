@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from pactgate.upstreams.rest.parameter_styles import UnwritableError, header_value, path_value, query_pairs
+from tests.support.each import each
 
 COLORS = ["blue", "black"]
 RGB = {"R": 100, "G": 200}
@@ -100,9 +101,9 @@ TRAVERSALS = [
 """The values of the traversal table that have no safe spelling in a path. `?q` and `#f` have one, and are encoded."""
 
 
-@pytest.mark.parametrize("value", TRAVERSALS)
-@pytest.mark.parametrize("style", ["simple", "label", "matrix"])
-@pytest.mark.parametrize("wrapped", [lambda value: value, lambda value: [value], lambda value: {"k": value}])
+@each("value", TRAVERSALS)
+@each("style", ["simple", "label", "matrix"])
+@each("wrapped", [lambda value: value, lambda value: [value], lambda value: {"k": value}])
 def test_a_value_that_could_move_about_in_a_path_is_refused(value: str, style: str, wrapped: Any) -> None:
     with pytest.raises(UnwritableError):
         path_value(written(wrapped(value)), "id", style, True)

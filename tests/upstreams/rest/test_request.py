@@ -13,6 +13,7 @@ from msgspec import Raw
 
 from pactgate.core.failures import Category, GatewayFailure, Kind, Verdict
 from pactgate.upstreams.rest.request import HttpRequest, RequestPlan, arguments_of
+from tests.support.each import each
 from tests.support.rest_api import endpoint, raw
 from tests.upstreams.rest.test_parameter_styles import TRAVERSALS
 
@@ -122,8 +123,8 @@ def test_a_body_that_can_not_be_written_is_refused() -> None:
 
 
 @pytest.mark.requirement("S4/R2")
-@pytest.mark.parametrize("value", TRAVERSALS)
-@pytest.mark.parametrize("path", ["/items/{id}", "/items/{id}/parts", "/items/x-{id}", "/{id}"])
+@each("value", TRAVERSALS)
+@each("path", ["/items/{id}", "/items/{id}/parts", "/items/x-{id}", "/{id}"])
 def test_no_value_of_the_traversal_table_gets_through(value: str, path: str) -> None:
     refused(RequestPlan(endpoint(path=path), "/v1"), {"id": value})
 
