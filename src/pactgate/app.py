@@ -21,6 +21,8 @@ from pactgate.catalog.caller_sessions import CALLER_SESSION_POOL
 from pactgate.catalog.connections import Connections, ServerChanges
 from pactgate.catalog.definition_pins import Pinning
 from pactgate.catalog.discovery_report import DiscoveryReport
+from pactgate.catalog.name_resolution import NameResolution
+from pactgate.catalog.own_catalogs import OwnCatalogs
 from pactgate.catalog.surfaces import Surfaces, ViewSettings
 from pactgate.catalog.views import View
 from pactgate.config.load import load
@@ -176,7 +178,6 @@ class Gateway:
             book=lambda: self.policies,
             tell=self.stories.get,
         )
-        self._known_lists = KnownLists(os.environ, config.file)
         self.connections = Connections(
             config.servers.values(),
             lambda server: self._dialer(server, info),
@@ -192,9 +193,11 @@ class Gateway:
             permissions=self._permissions,
             views=self._views,
             pinning=Pinning(config.lock.mode, config.pins),
-            known_lists=self._known_lists,
+            known_lists=KnownLists(os.environ, config.file),
         )
         self.connections.on_catalog_changed = self._catalog_changed
+        own_catalogs = OwnCatalogs(self.connections, self._emit, self._mask)
+        names = NameResolution(self.connections, own_catalogs)
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
         self.relay = NotificationRelay()
         subscriptions = Subscriptions(
@@ -232,6 +235,7 @@ class Gateway:
         self._timeouts = TimeoutQueue(FaultBarrier(self._emit))
         self.tool_call = gates.tool_call(
             connections=self.connections,
+            names=names,
             bridge=self.bridge,
             dispatch=Dispatch(self.connections, self._overload, self.results, self.bridge, self._replicas.on_write),
             rates=self._rates,
@@ -246,6 +250,7 @@ class Gateway:
         )
         forward = Forward(
             self.connections,
+            names,
             self.results,
             lambda: self.policies,
             self.bridge,
@@ -257,7 +262,7 @@ class Gateway:
             cursors=self._replicas.signer("cursor"),
             emit=self._emit,
         )
-        handlers = Handlers(self.connections, self.tool_call, forward, self.changes, self.relay, info)
+        handlers = Handlers(self.connections, own_catalogs, self.tool_call, forward, self.changes, self.relay, info)
         self.kernel = Kernel(
             handlers.table(),
             policies=lambda: self.policies,
@@ -340,8 +345,7 @@ class Gateway:
         if self._waits_for_client:
             self._waits_for_client = False
             self._client_capabilities = offered = relayable_of(caller, Era.LEGACY)
-            self._known_lists.offered = encode_json(offered).decode() if offered else ""
-            self.connections.start()
+            self.connections.start(offered)
 
     async def stop(self, grace_s: float = GRACE_S, *, reason: str = "asked to") -> None:
         """End everything, in reverse order, within the grace period and the shutdown steps of the child processes."""

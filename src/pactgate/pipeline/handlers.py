@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.discovery import TOOLS
+from pactgate.catalog.own_catalogs import OwnCatalogs
 from pactgate.catalog.tool_groups import EXTENSION as GROUPS
 from pactgate.catalog.tool_groups import ToolGroups, is_known_to
 from pactgate.core.context import ExecutionContext
@@ -37,6 +38,7 @@ class Handlers:
     def __init__(
         self,
         connections: Connections,
+        own_catalogs: OwnCatalogs,
         tool_call: ToolCall,
         forward: Forward,
         changes: ChangeNotifications,
@@ -44,6 +46,7 @@ class Handlers:
         server_info: dict[str, Any],
     ) -> None:
         self._connections = connections
+        self._own_catalogs = own_catalogs
         self._tool_call = tool_call
         self._forward = forward
         self._changes = changes
@@ -102,7 +105,7 @@ class Handlers:
         await self._connections.settle(caller.scope)
         hint = self._connections.freshness(request.method, caller)
         if request.method == TOOLS.method and caller.capabilities:
-            catalog = await self._connections.catalog_of(caller, relayable_of(caller, Era.LEGACY))
+            catalog = await self._own_catalogs.catalog_of(caller, relayable_of(caller, Era.LEGACY))
         else:
             catalog = self._connections.catalog_for(caller)
         return catalog.listing(request.method, caller.scope, caller.version, hint)
