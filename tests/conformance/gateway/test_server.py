@@ -111,11 +111,3 @@ def test_a_call_that_is_cancelled_has_no_answer(child: Child, tmp_path: Path) ->
     child.ask("ping")
     assert json.loads(child.read())["result"] == {}
     assert recorded(tmp_path)[2:] == [(False, "ping"), (True, "ping")]
-
-
-def test_a_modern_server_refuses_a_handshake_and_names_its_revision(tmp_path: Path) -> None:
-    child = Child(tmp_path, "modern")
-    child.ask("initialize", '{"protocolVersion":"2025-11-25"}')
-    error = json.loads(child.read())["error"]
-    assert (error["code"], error["data"]["supported"]) == (-32022, ["2026-07-28"])
-    assert child.close() == 0
