@@ -38,6 +38,7 @@ from pactgate.endpoint import HttpEndpoint
 from pactgate.inbound.stdio_frontend import serve_stdio
 from pactgate.library import Library
 from pactgate.pipeline import gates, status
+from pactgate.pipeline.capabilities import relayable_of
 from pactgate.pipeline.change_notifications import ChangeNotifications
 from pactgate.pipeline.deadline import TimeoutQueue
 from pactgate.pipeline.dispatch import Dispatch
@@ -48,7 +49,7 @@ from pactgate.pipeline.kernel import Kernel
 from pactgate.pipeline.live_configuration import LiveConfiguration
 from pactgate.pipeline.management import Management
 from pactgate.pipeline.notification_relay import NotificationRelay
-from pactgate.pipeline.server_requests import ServerRequestBridge, relayable_of
+from pactgate.pipeline.server_requests import ServerRequestBridge
 from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_policy import PolicyTable

@@ -27,9 +27,10 @@ from pactgate.core.values import Caller, Prompt
 from pactgate.pipeline.capabilities import has_extensions, has_tasks
 from pactgate.pipeline.deadline import Deadline, TimeoutQueue
 from pactgate.pipeline.forwarded_result import ForwardedResult, fit_prompt, refused_with, shape, with_full_uris
+from pactgate.pipeline.input_required import too_large
 from pactgate.pipeline.notification_relay import relay_progress, token_of
 from pactgate.pipeline.permission import explain_unknown, require_permitted
-from pactgate.pipeline.server_requests import ServerRequestBridge, too_large
+from pactgate.pipeline.server_requests import ServerRequestBridge
 from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.timing import timed
 from pactgate.pipeline.tool_policy import PolicyTable

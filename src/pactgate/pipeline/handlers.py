@@ -16,11 +16,11 @@ from pactgate.core.display import cut
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Caller
 from pactgate.pipeline import capabilities, status
+from pactgate.pipeline.capabilities import relayable_of
 from pactgate.pipeline.change_notifications import ChangeNotifications
 from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.kernel import EXTENSION, Handler, unknown_method
 from pactgate.pipeline.notification_relay import NotificationRelay
-from pactgate.pipeline.server_requests import relayable_of
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.protocol import messages, modern
 from pactgate.protocol.cache_hints import STALE

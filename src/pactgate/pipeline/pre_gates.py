@@ -23,8 +23,8 @@ from pactgate.core.events import Emit
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.values import Caller, SchemaViolation, Tool
 from pactgate.pipeline.call import Call
+from pactgate.pipeline.capabilities import relayable_of
 from pactgate.pipeline.permission import explain_unknown, require_permitted
-from pactgate.pipeline.server_requests import relayable_of
 from pactgate.pipeline.tool_invoke import INDIRECT, require_fit, unwrap
 from pactgate.pipeline.tool_policy import ToolPolicy
 from pactgate.policy import limits
