@@ -20,6 +20,7 @@ from pactgate.catalog.definition_pins import DefinitionGuard, Pinning
 from pactgate.catalog.discovery import MAX_LEFT_OUT, TOOLS, DiscoveredLists
 from pactgate.catalog.discovery_report import DiscoveryReport, discover_all
 from pactgate.catalog.named_lists import NamedLists
+from pactgate.catalog.server_row import server_row
 from pactgate.catalog.shown_facts import shown_facts
 from pactgate.catalog.supervisor import Supervisor
 from pactgate.catalog.surfaces import CatalogState, Surfaces, ViewSettings
@@ -203,7 +204,7 @@ class Connections:
         supervisor = self._supervisors.get(server) or self._built_in.get(server)
         if supervisor is None:
             raise GatewayFailure(Kind.UNKNOWN_SERVER, f"There is no server {server!r} any more.", server=server)
-        self.guard.require(server)
+        self._lists.guard.require(server)
         return supervisor
 
     async def apply(
@@ -296,7 +297,7 @@ class Connections:
         return [self._row(supervisor) for supervisor in self._supervisors.values()]
 
     def _row(self, supervisor: Supervisor) -> dict[str, Any]:
-        row = supervisor.row()
+        row = server_row(supervisor)
         for method, servers in self.unfiltered.oversized.items():
             if supervisor.config.id in servers:
                 row["leftOut"] = [oversize_reason(method), *row["leftOut"]]
