@@ -185,7 +185,7 @@ class _Serving:
         install_log(config, is_announced=self._announcer is not None)
         self._gateway: Gateway = build(config, emit=self._emit, owns_process=True)
         if scope is not None:  # who writes tools sees what they print
-            self._gateway.server_logs.shown_always = (scope,)
+            self._gateway.observers.server_logs.shown_always = (scope,)
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
