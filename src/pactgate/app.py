@@ -23,14 +23,13 @@ from pactgate.catalog.surfaces import Surfaces, ViewSettings
 from pactgate.catalog.views import View
 from pactgate.config.load import load
 from pactgate.config.model import Config
-from pactgate.config.persist import keep
+from pactgate.config.problems import Path as SettingPath
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.values import Caller
 from pactgate.endpoint import HttpEndpoint
-from pactgate.inbound.stdio_frontend import serve_stdio
 from pactgate.library import Library
 from pactgate.observers import Observers
 from pactgate.outgoing import Outgoing, shared_client
@@ -57,7 +56,7 @@ from pactgate.policy.result_cache import ResultCache
 from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
-from pactgate.replicas import replicas_of
+from pactgate.replicas import Replicas, replicas_of
 from pactgate.sign_ins import SignIns
 from pactgate.state.known_lists import KnownLists
 from pactgate.state.memory_cache import MemoryCache
@@ -76,6 +75,12 @@ def server_info() -> dict[str, Any]:
 
 def _views(config: Config) -> ViewSettings:
     return ViewSettings({name: View(name, one) for name, one in config.views.items()}, config.callers)
+
+
+def _keep(running: Config, path: SettingPath, value: Any) -> None:
+    from pactgate.config.persist import keep  # the editors of files, for the few changes that are kept
+
+    keep(running, path, value)
 
 
 def _ignore(event: Event) -> None:
@@ -111,7 +116,7 @@ class Gateway:
         self.policies = PolicyTable(config, self._encoded_info)
         self.on_look_again: Callable[[], None] = _nothing
         """Called when another replica has taken rights away: the configuration may have changed."""
-        self._replicas = replicas_of(config, self._emit, self._look_again)
+        self._replicas = self._shared(config)
         self._permissions = Permissions(config) if config.permissions else None
         self._views = _views(config)
         self._cache = MemoryCache(config.cache)
@@ -147,7 +152,7 @@ class Gateway:
             lambda: self.config,
             apply=self._apply,
             connected=lambda: {id_ for id_ in self.connections.servers if self.connections.connected(id_)},
-            keep=keep,
+            keep=_keep,
             emit=self._emit,
         )
         self._management = Management(
@@ -299,6 +304,8 @@ class Gateway:
         self, scope: str | None = None, *, view: str | None = None, roles: frozenset[str] = frozenset()
     ) -> None:
         """Serve one caller on standard input and output until it goes away; with a `scope`, that server alone, or one view."""
+        from pactgate.inbound.stdio_frontend import serve_stdio  # gateways over HTTP never need it
+
         await serve_stdio(
             self.kernel,
             emit=self._emit,
@@ -430,6 +437,14 @@ class Gateway:
                 self.sign_ins.wanted_count,
             ),
         ]
+
+    def _shared(self, config: Config) -> Replicas:
+        """What this gateway shares with others."""
+        if config.state.url is None:
+            return replicas_of(config)
+        from pactgate.stored_replicas import StoredReplicas  # one gateway alone does not pay for it
+
+        return StoredReplicas(config, self._emit, self._look_again)
 
     def _catalog_changed(self, server: str) -> None:
         """What was kept of a server is about what it offered before."""

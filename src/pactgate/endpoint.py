@@ -15,9 +15,6 @@ from pactgate.catalog.connections import Connections
 from pactgate.config.model import Config
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.principal import Principal
-from pactgate.inbound.call_stream import CallStreams
-from pactgate.inbound.console import Console
-from pactgate.inbound.console_captures import ConsoleCaptures
 from pactgate.inbound.console_sessions import ConsoleSessions
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
@@ -32,6 +29,7 @@ from pactgate.telemetry.snapshot import GatewaySnapshot
 from pactgate.upstreams.http.client import HttpClient
 
 if TYPE_CHECKING:
+    from pactgate.inbound.console import Console
     from pactgate.upstreams.oauth.browser_sign_in import BrowserSignIns
 
 
@@ -80,7 +78,8 @@ class HttpEndpoint:
         token = self._admission.make_token()
         if token is not None:
             self._on_token(token)
-        console = self._console() if config.has_console else None
+        if config.has_console:
+            self._console_sessions = ConsoleSessions(time.time, is_secure=config.listen.tls is not None)
         self._frontend = frontend = HttpFrontend(
             self._kernel,
             self._admission.first_guard(self._console_sessions),
@@ -94,7 +93,7 @@ class HttpEndpoint:
             sessions=config.sessions,
             tap=self._observers.recorders.http_callers(),
             new_id=self._replicas.new_id,
-            console=console,
+            console=None if self._console_sessions is None else partial(self._console, self._console_sessions),
             connect=self._sign_ins.pages,
         )
         await self._replicas.open(frontend)
@@ -160,8 +159,12 @@ class HttpEndpoint:
             await self._browser_sign_ins.close()
         await self._admission.close()
 
-    def _console(self) -> Console:
-        self._console_sessions = ConsoleSessions(time.time, is_secure=self._config.listen.tls is not None)
+    def _console(self, sessions: ConsoleSessions) -> Console:
+        """Made when somebody opens it."""
+        from pactgate.inbound.call_stream import CallStreams
+        from pactgate.inbound.console import Console
+        from pactgate.inbound.console_captures import ConsoleCaptures
+
         streams = CallStreams(
             self._observers.stories,
             self._servers_for,
@@ -172,7 +175,7 @@ class HttpEndpoint:
             self._config.capture.dir, lambda count, keeps: self._observers.stories.latest(count, None, keeps)
         )
         return Console(
-            self._console_sessions,
+            sessions,
             streams,
             captures,
             self._observers.emit,

@@ -6,7 +6,7 @@ Owns the connections and processes, and ends them. Must not: dial by itself, or 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pactgate.catalog.caller_sessions import CALLER_SESSION_POOL
 from pactgate.config.model import Config
@@ -17,7 +17,9 @@ from pactgate.upstreams.dialer import Dialer
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.pool import PoolLimits
 from pactgate.upstreams.in_process import InProcessServer
-from pactgate.upstreams.process.child_reaper import ChildReaper
+
+if TYPE_CHECKING:
+    from pactgate.upstreams.process.child_reaper import ChildReaper
 
 
 def shared_client(config: Config) -> HttpClient:
@@ -48,13 +50,14 @@ class Outgoing:
         self._observers = observers
         self._client_info = client_info
         self._private_client = HttpClient(CALLER_SESSION_POOL)
-        self._child_reaper = ChildReaper(adopts=owns_process)
+        self._owns_process = owns_process
+        self._child_reaper: ChildReaper | None = None
         self.capabilities: Mapping[str, Any] = {}
         """Of the only client there is, where there is only one: they are those of every session with a server."""
 
     @property
     def child_count(self) -> int:
-        return len(self._child_reaper)
+        return 0 if self._child_reaper is None else len(self._child_reaper)
 
     def dialer(self, server: ServerConfig, inside: InProcessServer | None) -> Dialer:
         """`inside` is a server that runs in the gateway itself."""
@@ -63,7 +66,7 @@ class Outgoing:
         return Dialer(
             server,
             client=self._client,
-            child_reaper=self._child_reaper,
+            child_reaper=self._reaper() if server.command is not None or server.tools is not None else None,
             emit=self._observers.emit,
             client_info=self._client_info,
             max_frame_bytes=config.limits.max_upstream_frame_bytes,
@@ -80,4 +83,13 @@ class Outgoing:
     async def close(self) -> None:
         await self._client.close()
         await self._private_client.close()
-        await self._child_reaper.close()
+        if self._child_reaper is not None:
+            await self._child_reaper.close()
+
+    def _reaper(self) -> ChildReaper:
+        """The one child reaper, made with the first server that is a process."""
+        if self._child_reaper is None:
+            from pactgate.upstreams.process.child_reaper import ChildReaper  # without such a server nobody needs it
+
+            self._child_reaper = ChildReaper(adopts=self._owns_process)
+        return self._child_reaper

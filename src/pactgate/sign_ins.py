@@ -9,8 +9,8 @@ import asyncio
 import base64
 import os
 from collections.abc import Callable, Collection
-from functools import partial
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.sign_in_watch import SignInWatch
@@ -18,8 +18,9 @@ from pactgate.config.model import Config
 from pactgate.config.sections.state import StateSection
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.inbound.connect_pages import ConnectPages
-from pactgate.inbound.http_frontend import MakeConnectPages
+from pactgate.inbound.auth import Guard
+from pactgate.inbound.exchange_tasks import ExchangeTasks
+from pactgate.inbound.guess_brake import GuessBrake
 from pactgate.inbound.subject_tokens import SubjectTokens
 from pactgate.pipeline.sign_in_bridge import SignInBridge
 from pactgate.state.credential_keys import KEY_VARIABLE, GivenKeys
@@ -29,8 +30,10 @@ from pactgate.state.sealing_keys import keys_of
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.oauth.connect import CallerSignIns
 from pactgate.upstreams.oauth.grants import CallerGrants, GrantMaker, server_grant
-from pactgate.upstreams.oauth.person import PersonSignIn
 from pactgate.upstreams.oauth.server_grant import Know, ServerGrant
+
+if TYPE_CHECKING:
+    from pactgate.inbound.connect_pages import ConnectPages
 
 
 class SignIns:
@@ -61,7 +64,8 @@ class SignIns:
             base=self._base,
             document=lambda: config().client_document,
         )
-        self._person = PersonSignIn(lambda: config().auth.issuers, client, handoffs)
+        self._client = client
+        self._handoffs = handoffs
         self._watch: SignInWatch | None = None
 
     @property
@@ -69,10 +73,13 @@ class SignIns:
         """Asks callers for their sign-ins; None where none could be kept."""
         return None if self._store is None else SignInBridge(self.links)
 
-    @property
-    def pages(self) -> MakeConnectPages:
-        """Makes the pages at which callers sign in."""
-        return partial(ConnectPages, self.links, self._person)
+    def pages(self, guard: Callable[[], Guard], checks: ExchangeTasks, brake: GuessBrake) -> ConnectPages:
+        """The pages at which callers sign in, made when a browser comes."""
+        from pactgate.inbound.connect_pages import ConnectPages
+        from pactgate.upstreams.oauth.person import PersonSignIn
+
+        person = PersonSignIn(lambda: self._config().auth.issuers, self._client, self._handoffs)
+        return ConnectPages(self.links, person, guard, checks, brake)
 
     def grants_of(self, server: ServerConfig) -> tuple[ServerGrant | None, CallerGrants | None]:
         """The grant of the session that all share, and where each caller has its own, the place of those. Made anew."""

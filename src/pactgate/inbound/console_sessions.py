@@ -13,7 +13,6 @@ import hmac
 import secrets
 from collections import Counter
 from collections.abc import Callable
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from msgspec import Struct
@@ -113,6 +112,8 @@ class ConsoleSessions:
         sent = headers.get("cookie", [])
         if len(sent) != 1 or len(sent[0]) > _MAX_COOKIE_CHARS:
             return b""
+        from http.cookies import CookieError, SimpleCookie  # only browsers send cookies that count
+
         cookies: SimpleCookie = SimpleCookie()
         try:
             cookies.load(sent[0])
