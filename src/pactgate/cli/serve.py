@@ -13,8 +13,7 @@ import sys
 import traceback
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -27,9 +26,7 @@ from pactgate.cli.errors import CommandError
 from pactgate.cli.log import install_log, loop_factory, set_level
 from pactgate.cli.reload import Reloader
 from pactgate.cli.running_gateways import RunningGateway, announced
-from pactgate.cli.serve_replicas import MAX_REPLICAS, serve_replicas
 from pactgate.cli.shared_options import config_option
-from pactgate.cli.tools_file import require_python_file, tools_server
 from pactgate.config.model import Config
 from pactgate.config.sections.state import KEY_VARIABLE
 from pactgate.core.events import (
@@ -43,6 +40,8 @@ from pactgate.core.failures import GatewayFailure
 from pactgate.core.masking import Mask
 from pactgate.inbound.console_sessions import OPERATOR
 from pactgate.policy.access import ADMINISTRATOR
+
+MAX_REPLICAS: Final = 64
 
 
 @click.command()
@@ -81,6 +80,8 @@ def serve(
     FILE is a Python file of tools; it is served alone, without a configuration.
     """
     if file is not None:
+        from pactgate.cli.tools_file import require_python_file, tools_server  # only a file of tools needs it
+
         require_python_file(file)
         if config is not None:
             raise CommandError("Give a file of tools or --config, not both.", "A configuration has `tools` for this.")
@@ -92,6 +93,8 @@ def serve(
         flags |= shared if is_replica == "auto" else {**shared, "log.format": is_replica}
     settings = load_config(path, flags)
     if replicas is not None:
+        from pactgate.cli.serve_replicas import serve_replicas  # only the process that starts them needs it
+
         return serve_replicas(replicas, _words(file, path, host, log_level), settings)
     scope = None
     if file is not None:
@@ -105,7 +108,9 @@ def serve(
     search_garbage_rarely()
     with ExitStack() as stack:
         if path is None and scope is None:
-            from pactgate.cli.demo import demo  # only the demo needs it
+            from tempfile import TemporaryDirectory  # only the demo needs it
+
+            from pactgate.cli.demo import demo
 
             recorded = stack.enter_context(TemporaryDirectory(prefix="pactgate-demo-"))
             capture = msgspec.structs.replace(settings.capture, dir=recorded)
