@@ -20,6 +20,7 @@ from pactgate.conformance.rule import Evidence, RequirementLevel, Rule
 
 PROFILE_VERSION: Final = "0.1"
 """Scores of one version can be compared. It changes with the checks."""
+INVALID_PARAMS: Final = -32602
 _SHOWN_CHARS: Final = 90
 
 
@@ -67,6 +68,22 @@ class Check(Rule, Scenario):
         """The names under which the servers record what this check caused."""
         entries = [tool.name for tool in self.tools] + [p.name for p in self.prompts] + [r.uri for r in self.resources]
         return {named(name, tag) for name in entries for tag in self.servers}
+
+
+class RefusalCheck(Check):
+    """What a client asks for under the label `refused` has to be refused as invalid."""
+
+    level = RequirementLevel.SHOULD
+    refused: ClassVar[str] = "unknown"
+
+    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
+        for exchange in recording.exchanges(self.refused):
+            code = error_code(exchange)
+            if code != INVALID_PARAMS:
+                instead = "no error" if code is None else f"the code {code}"
+                yield self.evidence(
+                    exchange.index, "/error/code", f"{exchange.route.era} client: it answers with {instead}"
+                )
 
 
 class FidelityCheck(Check):
@@ -177,6 +194,12 @@ def value_of(frame: Frame | None) -> object:
         return parse(frame.data) if frame is not None else {}
     except ValueError:
         return {}
+
+
+def error_code(exchange: ScriptedExchange) -> object:
+    """The code of the error that came back; None where none came."""
+    error = plain_value(exchange.response).get("error")
+    return error.get("code") if isinstance(error, dict) else None
 
 
 def plain_value(frame: Frame | None) -> dict[str, object]:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.asking.questions import (
-    ANSWERS,
-    ATTRIBUTABLE,
     SAMPLING,
+    QuestionCheck,
     asking,
-    judge_questions,
-    play_asking,
 )
-from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.rule import Evidence
 
 
-class SamplingRequestChanges(Check):
+class SamplingRequestChanges(QuestionCheck):
     """A server that asks the model of the client is heard as it asked.
 
     What it checks
@@ -38,12 +29,4 @@ class SamplingRequestChanges(Check):
 
     code = "GWP-100"
     spec = "client/sampling#creating-messages"
-    family = Family.ASKING
-    servers = ATTRIBUTABLE
     tools = (asking("gwp100_@", SAMPLING),)
-
-    async def play(self, lab: Lab) -> None:
-        await play_asking(self, lab, ANSWERS)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_questions(self, recording)

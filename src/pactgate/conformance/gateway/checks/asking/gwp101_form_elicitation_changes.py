@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.asking.questions import (
-    ANSWERS,
-    ATTRIBUTABLE,
     FORM,
+    QuestionCheck,
     asking,
-    judge_questions,
-    play_asking,
 )
-from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.rule import Evidence
 
 
-class FormElicitationChanges(Check):
+class FormElicitationChanges(QuestionCheck):
     """A form that a server wants filled in reaches the client as it was.
 
     What it checks
@@ -37,12 +28,4 @@ class FormElicitationChanges(Check):
 
     code = "GWP-101"
     spec = "client/elicitation"
-    family = Family.ASKING
-    servers = ATTRIBUTABLE
     tools = (asking("gwp101_@", FORM),)
-
-    async def play(self, lab: Lab) -> None:
-        await play_asking(self, lab, ANSWERS)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_questions(self, recording)

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.asking.questions import (
-    ANSWERS,
-    ATTRIBUTABLE,
+    QuestionCheck,
     asking,
-    judge_questions,
-    play_asking,
 )
-from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.rule import Evidence
 
@@ -22,7 +17,7 @@ _URL = (
 )
 
 
-class UrlElicitationChanges(Check):
+class UrlElicitationChanges(QuestionCheck):
     """A URL that a server wants visited reaches the client as it was.
 
     What it checks
@@ -41,14 +36,9 @@ class UrlElicitationChanges(Check):
 
     code = "GWP-102"
     spec = "client/elicitation"
-    family = Family.ASKING
-    servers = ATTRIBUTABLE
     tools = (asking("gwp102_@", _URL),)
 
-    async def play(self, lab: Lab) -> None:
-        await play_asking(self, lab, ANSWERS)
-
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        for evidence in judge_questions(self, recording):
+        for evidence in super().judge(recording):
             if evidence.pointer != "/params/elicitationId":
                 yield evidence

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.asking.questions import (
     ASK_ROOTS,
-    ATTRIBUTABLE,
     ROOTS,
+    AnswerCheck,
     asking,
-    judge_answers,
     play_asking,
 )
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.rule import Evidence
-
-_ANSWER = {ROOTS: '"result":{"roots":[{"uri":"file:///gwp/a%20b","name":"\\u00e9","x":{"n":1}},{"uri":"file:///gwp"}]}'}
 
 
-class RootsChange(Check):
+class RootsChange(AnswerCheck):
     """A server that asks for the roots of the client gets them.
 
     What it checks
@@ -38,12 +30,9 @@ class RootsChange(Check):
 
     code = "GWP-103"
     spec = "client/roots"
-    family = Family.ASKING
-    servers = ATTRIBUTABLE
     tools = (asking("gwp103_@", ASK_ROOTS),)
+    asks = ROOTS
+    answer = '"result":{"roots":[{"uri":"file:///gwp/a%20b","name":"\\u00e9","x":{"n":1}},{"uri":"file:///gwp"}]}'
 
     async def play(self, lab: Lab) -> None:
-        await play_asking(self, lab, _ANSWER)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_answers(self, recording, _ANSWER, (ROOTS,))
+        await play_asking(self, lab, {self.asks: self.answer})

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.asking.questions import (
-    ATTRIBUTABLE,
     SAMPLE,
     SAMPLING,
+    AnswerCheck,
     asking,
-    judge_answers,
-    play_answering,
 )
-from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.rule import Evidence
-
-_ANSWER = {
-    SAMPLE: (
-        '"result":{"role":"assistant","content":{"type":"text","text":"\\u00e9\\n","annotations":{"priority":0.25}},'
-        '"model":"gwp","stopReason":"something new"}'
-    )
-}
 
 
-class SamplingResponseChanges(Check):
+class SamplingResponseChanges(AnswerCheck):
     """The answer of the model of the client reaches the server as it was.
 
     What it checks
@@ -44,12 +29,9 @@ class SamplingResponseChanges(Check):
 
     code = "GWP-104"
     spec = "client/sampling#creating-messages"
-    family = Family.ASKING
-    servers = ATTRIBUTABLE
     tools = (asking("gwp104_@", SAMPLING),)
-
-    async def play(self, lab: Lab) -> None:
-        await play_answering(self, lab, _ANSWER)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_answers(self, recording, _ANSWER, (SAMPLE,))
+    asks = SAMPLE
+    answer = (
+            '"result":{"role":"assistant","content":{"type":"text","text":"\\u00e9\\n","annotations":{"priority":0.25}},'
+            '"model":"gwp","stopReason":"something new"}'
+        )

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.asking.questions import (
-    ATTRIBUTABLE,
     ELICIT,
     FORM,
+    AnswerCheck,
     asking,
-    judge_answers,
-    play_answering,
 )
-from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.rule import Evidence
-
-_ANSWER = {
-    ELICIT: ('"result":{"action":"accept","content":{"b":"","a":9007199254740993,"c":true,"d":1.0,"e":"\\u00e9\\n"}}')
-}
 
 
-class AcceptedFormChanges(Check):
+class AcceptedFormChanges(AnswerCheck):
     """What a user filled in reaches the server as it was.
 
     What it checks
@@ -41,12 +29,8 @@ class AcceptedFormChanges(Check):
 
     code = "GWP-105"
     spec = "client/elicitation#response-actions"
-    family = Family.ASKING
-    servers = ATTRIBUTABLE
     tools = (asking("gwp105_@", FORM),)
-
-    async def play(self, lab: Lab) -> None:
-        await play_answering(self, lab, _ANSWER)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_answers(self, recording, _ANSWER, (ELICIT,))
+    asks = ELICIT
+    answer = (
+            '"result":{"action":"accept","content":{"b":"","a":9007199254740993,"c":true,"d":1.0,"e":"\\u00e9\\n"}}'
+        )

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.asking.questions import (
-    ATTRIBUTABLE,
     ELICIT,
     FORM,
+    AnswerCheck,
     asking,
-    judge_answers,
-    play_answering,
 )
-from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.rule import Evidence
-
-_ANSWER = {ELICIT: '"result":{"action":"decline"}'}
 
 
-class DeclineChanges(Check):
+class DeclineChanges(AnswerCheck):
     """A user who declines is not taken for one who accepts.
 
     What it checks
@@ -38,12 +28,6 @@ class DeclineChanges(Check):
 
     code = "GWP-106"
     spec = "client/elicitation#response-actions"
-    family = Family.ASKING
-    servers = ATTRIBUTABLE
     tools = (asking("gwp106_@", FORM),)
-
-    async def play(self, lab: Lab) -> None:
-        await play_answering(self, lab, _ANSWER)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_answers(self, recording, _ANSWER, (ELICIT,))
+    asks = ELICIT
+    answer = '"result":{"action":"decline"}'

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.asking.questions import SAMPLE, SAMPLING, asking, judge_answers, play_answering
-from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.rule import Evidence
-
-_ANSWER = {SAMPLE: '"error":{"code":-1,"message":"User rejected sampling request"}'}
+from pactgate.conformance.gateway.checks.asking.questions import (
+    SAMPLE,
+    SAMPLING,
+    AnswerCheck,
+    asking,
+)
 
 
-class RefusedSamplingSucceeds(Check):
+class RefusedSamplingSucceeds(AnswerCheck):
     """A user who refuses sampling is seen by the server.
 
     What it checks
@@ -32,13 +29,8 @@ class RefusedSamplingSucceeds(Check):
 
     code = "GWP-108"
     spec = "client/sampling#error-handling"
-    family = Family.ASKING
     eras = ("legacy",)
     servers = ("lh",)
     tools = (asking("gwp108_@", SAMPLING),)
-
-    async def play(self, lab: Lab) -> None:
-        await play_answering(self, lab, _ANSWER)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_answers(self, recording, _ANSWER, (SAMPLE,))
+    asks = SAMPLE
+    answer = '"error":{"code":-1,"message":"User rejected sampling request"}'

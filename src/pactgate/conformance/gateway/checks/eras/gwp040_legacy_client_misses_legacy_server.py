@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.eras.pairing import judge_pairing, play_pairing
-from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.checks.eras.pairing import PairingCheck
 from pactgate.conformance.gateway.script import ScriptedTool
-from pactgate.conformance.rule import Evidence
 
 
-class LegacyClientMissesLegacyServer(Check):
+class LegacyClientMissesLegacyServer(PairingCheck):
     """A legacy client calls a tool of a legacy server.
 
     What it checks
@@ -29,17 +23,9 @@ class LegacyClientMissesLegacyServer(Check):
     """
 
     code = "GWP-040"
-    spec = "basic/versioning"
-    family = Family.ERAS
     servers = (
         "lh",
         "ls",
     )
     eras = ("legacy",)
     tools = (ScriptedTool(name="gwp040_@"),)
-
-    async def play(self, lab: Lab) -> None:
-        await play_pairing(self, lab)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_pairing(self, recording)

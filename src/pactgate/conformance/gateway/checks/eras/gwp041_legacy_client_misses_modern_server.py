@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.eras.pairing import judge_pairing, play_pairing
-from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.checks.eras.pairing import PairingCheck
 from pactgate.conformance.gateway.script import ScriptedTool
-from pactgate.conformance.rule import Evidence
 
 
-class LegacyClientMissesModernServer(Check):
+class LegacyClientMissesModernServer(PairingCheck):
     """A legacy client calls a tool of a modern server.
 
     What it checks
@@ -29,8 +23,6 @@ class LegacyClientMissesModernServer(Check):
     """
 
     code = "GWP-041"
-    spec = "basic/versioning"
-    family = Family.ERAS
     servers = (
         "mh",
         "ms",
@@ -38,9 +30,3 @@ class LegacyClientMissesModernServer(Check):
     eras = ("legacy",)
     tools = (ScriptedTool(name="gwp041_@"),)
     needs_gateway = True
-
-    async def play(self, lab: Lab) -> None:
-        await play_pairing(self, lab)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_pairing(self, recording)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.eras.pairing import judge_pairing, play_pairing
-from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.checks.eras.pairing import PairingCheck
 from pactgate.conformance.gateway.script import ScriptedTool
-from pactgate.conformance.rule import Evidence
 
 
-class ModernClientMissesDualServer(Check):
+class ModernClientMissesDualServer(PairingCheck):
     """A modern client calls a tool of a dual-era server.
 
     What it checks
@@ -29,14 +23,6 @@ class ModernClientMissesDualServer(Check):
     """
 
     code = "GWP-045"
-    spec = "basic/versioning"
-    family = Family.ERAS
     servers = ("dh",)
     eras = ("modern",)
     tools = (ScriptedTool(name="gwp045_@"),)
-
-    async def play(self, lab: Lab) -> None:
-        await play_pairing(self, lab)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_pairing(self, recording)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
-from pactgate.conformance.gateway.lab import Lab
+from pactgate.conformance.gateway.check import Family, FidelityCheck, plain_value
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import ScriptedTool, named
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
-class ErrorsBecomeSuccess(Check):
+class ErrorsBecomeSuccess(FidelityCheck):
     """A call that a server refuses has not succeeded.
 
     What it checks
@@ -32,11 +31,6 @@ class ErrorsBecomeSuccess(Check):
     family = Family.ERRORS
     level = RequirementLevel.MUST
     tools = (ScriptedTool(name="gwp140_@", error='{"code":-32603,"message":"gwp140 went wrong"}'),)
-
-    async def play(self, lab: Lab) -> None:
-        for route in lab.routes(self):
-            client, tool = await lab.client(route), lab.exposed(route, self.tools[0].name)
-            await client.call(lab.record_on(route), tool, label=named(self.tools[0].name, route.server))
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges():

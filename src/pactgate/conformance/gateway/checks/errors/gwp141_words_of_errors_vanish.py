@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.lab import Lab
+from pactgate.conformance.gateway.check import Family, FidelityCheck
 from pactgate.conformance.gateway.recording import CheckRecording
-from pactgate.conformance.gateway.script import ScriptedTool, named
+from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence
 
 
-class WordsOfErrorsVanish(Check):
+class WordsOfErrorsVanish(FidelityCheck):
     """What a server says of its error reaches the client.
 
     What it checks
@@ -31,11 +30,6 @@ class WordsOfErrorsVanish(Check):
     spec = "basic/index#responses"
     family = Family.ERRORS
     tools = (ScriptedTool(name="gwp141_@", error='{"code":-32602,"message":"gwp141: the invoice is locked"}'),)
-
-    async def play(self, lab: Lab) -> None:
-        for route in lab.routes(self):
-            client, tool = await lab.client(route), lab.exposed(route, self.tools[0].name)
-            await client.call(lab.record_on(route), tool, label=named(self.tools[0].name, route.server))
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges():

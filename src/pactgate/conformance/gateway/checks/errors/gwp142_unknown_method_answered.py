@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, Family, error_code
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.rule import Evidence, RequirementLevel
@@ -39,8 +39,7 @@ class UnknownMethodAnswered(Check):
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges("unknown"):
             response = exchange.response
-            error = plain_value(response).get("error")
-            code = error.get("code") if isinstance(error, dict) else None
+            code = error_code(exchange)
             if code != -32601 and not (code is not None and response is not None and 400 <= response.status < 500):
                 instead = "no error" if code is None else f"the code {code}"
                 yield self.evidence(exchange.index, "/error", f"{exchange.route.era} client: it answers with {instead}")

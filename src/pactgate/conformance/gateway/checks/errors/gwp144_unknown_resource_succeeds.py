@@ -11,7 +11,7 @@ from pactgate.conformance.gateway.script import ScriptedResource
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
-class UnknownResourceSucceeds(Check):
+class UnknownResourceSucceeds(UnknownEntryCheck):
     """A resource that does not exist is an error.
 
     What it checks
@@ -29,22 +29,7 @@ class UnknownResourceSucceeds(Check):
 
     code = "GWP-144"
     spec = "server/resources#error-handling"
-    family = Family.ERRORS
-    level = RequirementLevel.SHOULD
     resources = (ScriptedResource(uri="gwp://gwp144/@"),)
-
-    async def play(self, lab: Lab) -> None:
-        for route in lab.addresses(self):
-            client = await lab.client(route)
-            await client.request(
-                lab.record_on(route),
-                "resources/read",
-                '"uri":"gwp://gwp144/nobody"',
-                name="gwp://gwp144/nobody",
-                label="unknown",
-            )
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        for exchange in recording.exchanges("unknown"):
-            if "error" not in plain_value(exchange.response):
-                yield self.evidence(exchange.index, "", f"{exchange.route.era} client: it is answered without an error")
+    method = "resources/read"
+    member = "uri"
+    nobody = "gwp://gwp144/nobody"

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.checks.faults.neighbours import FaultCheck, succeeds
-from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.checks.faults.neighbours import FaultCheck
 from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
-from pactgate.conformance.rule import Evidence
 
 
 class GarbageEndsTheServer(FaultCheck):
@@ -33,7 +29,4 @@ class GarbageEndsTheServer(FaultCheck):
         ScriptedTool(name="gwp164_@", steps=(ScriptStep("raw", "Downloading model ... 34 %", count=3),)),
         ScriptedTool(name="gwp164ok_@"),
     )
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from succeeds(self, recording)
-        yield from super().judge(recording)
+    faulty_succeeds = True

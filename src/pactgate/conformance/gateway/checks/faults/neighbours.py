@@ -35,6 +35,8 @@ class FaultCheck(Check):
     runs_alone = True
     server: ClassVar[str] = "ls"
     beside: ClassVar[str] = "lh"
+    faulty_succeeds: ClassVar[bool] = False
+    """Whether the faulty call itself has a result, whatever the server says beside it."""
     comes_back: ClassVar[bool] = False
     """Whether the faulty server is asked again, until it answers or its time to come back is over."""
 
@@ -61,6 +63,9 @@ class FaultCheck(Check):
             await asyncio.sleep(_PAUSE_S)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
+        for exchange in recording.exchanges(FAULTY) if self.faulty_succeeds else ():
+            if not has_succeeded(plain_value(exchange.response)):
+                yield self.evidence(exchange.index, "", f"the call has no result: {_shown(exchange)}")
         for exchange in recording.exchanges(BESIDE):
             if not has_succeeded(plain_value(exchange.response)):
                 where = "the same server" if self.beside == self.server else "another server"
@@ -78,13 +83,6 @@ class FaultCheck(Check):
 def has_succeeded(message: dict[str, object]) -> bool:
     result = message.get("result")
     return isinstance(result, dict) and not result.get("isError")
-
-
-def succeeds(check: Check, recording: CheckRecording) -> Iterator[Evidence]:
-    """The faulty call itself has a result, whatever the server says beside it."""
-    for exchange in recording.exchanges(FAULTY):
-        if not has_succeeded(plain_value(exchange.response)):
-            yield check.evidence(exchange.index, "", f"the call has no result: {_shown(exchange)}")
 
 
 def fails_soon(check: Check, recording: CheckRecording) -> Iterator[Evidence]:

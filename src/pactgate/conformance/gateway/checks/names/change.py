@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Iterator
 from typing import Final
 
-from pactgate.conformance.gateway.check import Check, plain_value
+from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.checks.names.listed import names_in
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.under_test import is_named, read_list
-from pactgate.conformance.rule import Evidence
+from pactgate.conformance.rule import Evidence, RequirementLevel
 
 WAIT_S: Final = 5.0
 _OPEN_S: Final = 0.3
@@ -19,32 +19,39 @@ _OPEN_S: Final = 0.3
 CHANGED: Final = "notifications/tools/list_changed"
 
 
-async def play_change(check: Check, lab: Lab) -> None:
-    route = lab.routes(check)[0]
-    client = await lab.new_client(route)
-    if '"listChanged":true' not in client.opening.replace(" ", ""):
-        raise NotApplicableError("It does not announce that it notifies of changed lists.")
-    record = lab.record_on(route)
-    async with client.listening(record) as coming:
-        opened = asyncio.create_task(coming.get())
-        await asyncio.wait([opened], timeout=_OPEN_S)
-        await client.call(record, lab.exposed(route, check.tools[0].name), label="change")
-        try:
-            async with asyncio.timeout(WAIT_S):
-                frame = await opened
-                while plain_value(frame).get("method") != CHANGED:
-                    frame = await coming.get()
-        except TimeoutError:
-            opened.cancel()
-        await read_list(client, "tools/list", record)
+class ChangeCheck(Check):
+    """The first tool shows the second one. A client that listens is notified, and finds it in the list."""
 
+    spec = "server/tools#list-changed-notification"
+    family = Family.NAMES
+    level = RequirementLevel.SHOULD
+    runs_alone = True
 
-def judge_change(check: Check, recording: CheckRecording) -> Iterator[Evidence]:
-    new = check.tools[1].name.replace("@", check.servers[0])
-    notices = [frame for exchange in recording.exchanges("listen") for frame in exchange.received]
-    last = len(recording.frames) - 1
-    if not any(plain_value(frame).get("method") == CHANGED for frame in notices):
-        yield check.evidence(last, "", f"within {WAIT_S:g} s there was no {CHANGED}")
-    for route, listed, index in names_in(recording):
-        if not any(is_named(name, new) for name in listed):
-            yield check.evidence(index, "/result/tools", f"{route}: the new tool {new} is not listed")
+    async def play(self, lab: Lab) -> None:
+        route = lab.routes(self)[0]
+        client = await lab.new_client(route)
+        if '"listChanged":true' not in client.opening.replace(" ", ""):
+            raise NotApplicableError("It does not announce that it notifies of changed lists.")
+        record = lab.record_on(route)
+        async with client.listening(record) as coming:
+            opened = asyncio.create_task(coming.get())
+            await asyncio.wait([opened], timeout=_OPEN_S)
+            await client.call(record, lab.exposed(route, self.tools[0].name), label="change")
+            try:
+                async with asyncio.timeout(WAIT_S):
+                    frame = await opened
+                    while plain_value(frame).get("method") != CHANGED:
+                        frame = await coming.get()
+            except TimeoutError:
+                opened.cancel()
+            await read_list(client, "tools/list", record)
+
+    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
+        new = self.tools[1].name.replace("@", self.servers[0])
+        notices = [frame for exchange in recording.exchanges("listen") for frame in exchange.received]
+        last = len(recording.frames) - 1
+        if not any(plain_value(frame).get("method") == CHANGED for frame in notices):
+            yield self.evidence(last, "", f"within {WAIT_S:g} s there was no {CHANGED}")
+        for route, listed, index in names_in(recording):
+            if not any(is_named(name, new) for name in listed):
+                yield self.evidence(index, "/result/tools", f"{route}: the new tool {new} is not listed")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, Family, RefusalCheck, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
-class UnknownToolSucceeds(Check):
+class UnknownToolSucceeds(RefusalCheck):
     """A call of a tool that does not exist is an error.
 
     What it checks
@@ -29,19 +29,8 @@ class UnknownToolSucceeds(Check):
     code = "GWP-066"
     spec = "server/tools#error-handling"
     family = Family.NAMES
-    level = RequirementLevel.SHOULD
 
     async def play(self, lab: Lab) -> None:
         for route in lab.addresses(self):
             client = await lab.client(route)
             await client.call(lab.record_on(route), "gwp066_nobody_has_this", label="unknown")
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        for exchange in recording.exchanges("unknown"):
-            error = plain_value(exchange.response).get("error")
-            code = error.get("code") if isinstance(error, dict) else None
-            if code != -32602:
-                instead = "no error" if code is None else f"the code {code}"
-                yield self.evidence(
-                    exchange.index, "/error/code", f"{exchange.route.era} client: it answers with {instead}"
-                )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, Family, RefusalCheck, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
-class BadCursorAccepted(Check):
+class BadCursorAccepted(RefusalCheck):
     """A cursor that nobody gave out is refused.
 
     What it checks
@@ -29,7 +29,7 @@ class BadCursorAccepted(Check):
     code = "GWP-068"
     spec = "server/utilities/pagination#error-handling"
     family = Family.NAMES
-    level = RequirementLevel.SHOULD
+    refused = "cursor"
 
     async def play(self, lab: Lab) -> None:
         for route in lab.addresses(self):
@@ -37,13 +37,3 @@ class BadCursorAccepted(Check):
             await client.request(
                 lab.record_on(route), "tools/list", '"cursor":"gwp-nobody-gave-this-out"', label="cursor"
             )
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        for exchange in recording.exchanges("cursor"):
-            error = plain_value(exchange.response).get("error")
-            code = error.get("code") if isinstance(error, dict) else None
-            if code != -32602:
-                instead = "no error" if code is None else f"the code {code}"
-                yield self.evidence(
-                    exchange.index, "/error/code", f"{exchange.route.era} client: it answers with {instead}"
-                )

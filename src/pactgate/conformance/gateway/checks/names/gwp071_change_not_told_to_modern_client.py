@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.names.change import judge_change, play_change
-from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.checks.names.change import ChangeCheck
 from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
-from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
-class ChangeNotToldToModernClient(Check):
+class ChangeNotToldToModernClient(ChangeCheck):
     """A modern client hears that a list of tools has changed.
 
     What it checks
@@ -31,19 +25,9 @@ class ChangeNotToldToModernClient(Check):
     """
 
     code = "GWP-071"
-    spec = "server/tools#list-changed-notification"
-    family = Family.NAMES
-    level = RequirementLevel.SHOULD
     servers = ("mh",)
     eras = ("modern",)
-    runs_alone = True
     tools = (
         ScriptedTool(name="gwp071_@", steps=(ScriptStep(do="show"),)),
         ScriptedTool(name="gwp071new_@", is_hidden=True),
     )
-
-    async def play(self, lab: Lab) -> None:
-        await play_change(self, lab)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_change(self, recording)

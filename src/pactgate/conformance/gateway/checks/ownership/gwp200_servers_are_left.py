@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pactgate.conformance.gateway.checks.ownership.ending import EndCheck
+
 import signal
 from collections.abc import Iterator
 
@@ -13,7 +15,7 @@ from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
 
-class ServersAreLeft(Check):
+class ServersAreLeft(EndCheck):
     """A server that does not want to end ends with its gateway.
 
     What it checks
@@ -31,16 +33,6 @@ class ServersAreLeft(Check):
     """
 
     code = "GWP-200"
-    spec = "basic/lifecycle#shutdown"
-    family = Family.OWNERSHIP
     level = RequirementLevel.SHOULD
-    needs_gateway = True
-    runs_alone = True
-    servers = ("ls",)
     tools = (ScriptedTool(name="gwp200_@", steps=(ScriptStep("stay"),)),)
-
-    async def play(self, lab: Lab) -> None:
-        await play_end(self, lab, signal.SIGTERM)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_end(self, recording)
+    by = signal.SIGTERM

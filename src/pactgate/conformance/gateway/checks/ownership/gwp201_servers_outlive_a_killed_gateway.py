@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pactgate.conformance.gateway.checks.ownership.ending import EndCheck
+
 import signal
 from collections.abc import Iterator
 
@@ -13,7 +15,7 @@ from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence
 
 
-class ServersOutliveAKilledGateway(Check):
+class ServersOutliveAKilledGateway(EndCheck):
     """No server is left when its gateway is killed.
 
     What it checks
@@ -30,15 +32,5 @@ class ServersOutliveAKilledGateway(Check):
     """
 
     code = "GWP-201"
-    spec = "basic/lifecycle#shutdown"
-    family = Family.OWNERSHIP
-    needs_gateway = True
-    runs_alone = True
-    servers = ("ls",)
     tools = (ScriptedTool(name="gwp201_@"),)
-
-    async def play(self, lab: Lab) -> None:
-        await play_end(self, lab, signal.SIGKILL)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_end(self, recording)
+    by = signal.SIGKILL

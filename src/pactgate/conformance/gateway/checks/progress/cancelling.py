@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Final
 
-from pactgate.conformance.gateway.check import Check
+from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.progress.notices import PROGRESS
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab
@@ -57,25 +57,31 @@ async def end(calling: asyncio.Task[Frame]) -> None:
     await asyncio.gather(calling, return_exceptions=True)
 
 
-async def play_cancel(check: Check, lab: Lab) -> None:
-    """On every route, until the server has noticed."""
+class CancellationCheck(Check):
+    """A client of the only one of `eras` gives a call up, and the server notices."""
 
-    async def one(route: ClientRoute, client: ScriptedClient) -> None:
-        calling = await cancel(check, lab, route, client)
-        await lab.until_server(named(check.tools[0].name, route.server), is_cancellation, WAIT_S)
-        await end(calling)
+    family = Family.PROGRESS
 
-    async with lab.listeners(check) as clients:
-        await lab.in_turn(one(route, client) for route, client in clients.items())
+    async def play(self, lab: Lab) -> None:
+        """On every route, until the server has noticed."""
 
+        async def one(route: ClientRoute, client: ScriptedClient) -> None:
+            calling = await cancel(self, lab, route, client)
+            await lab.until_server(named(self.tools[0].name, route.server), is_cancellation, WAIT_S)
+            await end(calling)
 
-def judge_cancel(check: Check, recording: CheckRecording) -> Iterator[Evidence]:
-    for exchange in recording.exchanges():
-        server = exchange.route.server
-        if exchange.request.label != named(check.tools[0].name, server):
-            continue
-        at_server = recording.at_server(server, exchange.request.label, is_sent=False)
-        if not at_server:
-            yield check.evidence(exchange.index, "", f"{exchange.route}: the server never got the call")
-        elif not any(is_cancellation(frame) for _, frame in at_server):
-            yield check.evidence(exchange.index, "", f"{exchange.route}: within {WAIT_S:g} s the server was not told")
+        async with lab.listeners(self) as clients:
+            await lab.in_turn(one(route, client) for route, client in clients.items())
+
+    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
+        for exchange in recording.exchanges():
+            server = exchange.route.server
+            if exchange.request.label != named(self.tools[0].name, server):
+                continue
+            at_server = recording.at_server(server, exchange.request.label, is_sent=False)
+            if not at_server:
+                yield self.evidence(exchange.index, "", f"{exchange.route}: the server never got the call")
+            elif not any(is_cancellation(frame) for _, frame in at_server):
+                yield self.evidence(
+                    exchange.index, "", f"{exchange.route}: within {WAIT_S:g} s the server was not told"
+                )

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.progress.cancelling import judge_cancel, play_cancel
-from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.checks.progress.cancelling import CancellationCheck
 from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
-from pactgate.conformance.rule import Evidence, RequirementLevel
+from pactgate.conformance.rule import RequirementLevel
 
 
-class CancellationByNoticeLost(Check):
+class CancellationByNoticeLost(CancellationCheck):
     """A call that a legacy client cancels is cancelled at the server.
 
     What it checks
@@ -31,13 +26,6 @@ class CancellationByNoticeLost(Check):
 
     code = "GWP-085"
     spec = "basic/utilities/cancellation"
-    family = Family.PROGRESS
     level = RequirementLevel.SHOULD
     eras = ("legacy",)
     tools = (ScriptedTool(name="gwp085_@", steps=(ScriptStep("until_cancelled", seconds=6),)),)
-
-    async def play(self, lab: Lab) -> None:
-        await play_cancel(self, lab)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_cancel(self, recording)

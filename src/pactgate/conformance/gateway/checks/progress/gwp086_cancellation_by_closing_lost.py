@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.progress.cancelling import judge_cancel, play_cancel
-from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.checks.progress.cancelling import CancellationCheck
 from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
-from pactgate.conformance.rule import Evidence, RequirementLevel
+from pactgate.conformance.rule import RequirementLevel
 
 
-class CancellationByClosingLost(Check):
+class CancellationByClosingLost(CancellationCheck):
     """A call whose stream a modern client closes is cancelled at the server.
 
     What it checks
@@ -32,14 +27,7 @@ class CancellationByClosingLost(Check):
 
     code = "GWP-086"
     spec = "basic/utilities/cancellation"
-    family = Family.PROGRESS
     level = RequirementLevel.MUST
     since = "2026-07-28"
     eras = ("modern",)
     tools = (ScriptedTool(name="gwp086_@", steps=(ScriptStep("until_cancelled", seconds=6),)),)
-
-    async def play(self, lab: Lab) -> None:
-        await play_cancel(self, lab)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_cancel(self, recording)

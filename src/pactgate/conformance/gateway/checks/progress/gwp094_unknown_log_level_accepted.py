@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, Family, error_code, INVALID_PARAMS, plain_value
 from pactgate.conformance.gateway.checks.progress.notices import LOG_LEVEL, logging_clients
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
@@ -48,8 +48,7 @@ class UnknownLogLevelAccepted(Check):
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges("level"):
-            error = plain_value(exchange.response).get("error")
-            code = error.get("code") if isinstance(error, dict) else None
-            if code != -32602:
+            code = error_code(exchange)
+            if code != INVALID_PARAMS:
                 instead = "no error" if code is None else f"the code {code}"
                 yield self.evidence(exchange.index, "/error/code", f"{exchange.route}: it answers with {instead}")

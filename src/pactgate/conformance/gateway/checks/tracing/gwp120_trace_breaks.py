@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
-from pactgate.conformance.gateway.check import Family, FidelityCheck
-from pactgate.conformance.gateway.checks.tracing.contexts import judge_context
-from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.checks.tracing.contexts import ContextCheck
 from pactgate.conformance.gateway.script import ScriptedTool
-from pactgate.conformance.rule import Evidence
 
 _TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
 _PARENT: Final = re.compile(rf"00-{_TRACE}-(?!0{{16}})[0-9a-f]{{16}}-[0-9a-f]{{2}}")
 
 
-class TraceBreaks(FidelityCheck):
+class TraceBreaks(ContextCheck):
     """A trace that begins before the gateway goes on behind it.
 
     What it checks
@@ -33,14 +29,9 @@ class TraceBreaks(FidelityCheck):
     """
 
     code = "GWP-120"
-    spec = "basic/index#meta"
-    family = Family.TRACING
+    key = "traceparent"
     tools = (ScriptedTool(name="gwp120_@"),)
     meta = f'"traceparent":"00-{_TRACE}-00f067aa0ba902b7-01"'
 
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_context(self, recording, "traceparent", _keeps)
-
-
-def _keeps(value: str) -> bool:
-    return _PARENT.fullmatch(value) is not None
+    def keeps(self, value: str) -> bool:
+        return _PARENT.fullmatch(value) is not None

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Family, FidelityCheck
-from pactgate.conformance.gateway.checks.tracing.contexts import judge_context
-from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.checks.tracing.contexts import ContextCheck
 from pactgate.conformance.gateway.script import ScriptedTool
-from pactgate.conformance.rule import Evidence
 
 
-class TraceStateVanishes(FidelityCheck):
+class TraceStateVanishes(ContextCheck):
     """The state of a trace reaches the server.
 
     What it checks
@@ -29,15 +24,10 @@ class TraceStateVanishes(FidelityCheck):
     """
 
     code = "GWP-121"
-    spec = "basic/index#meta"
-    family = Family.TRACING
+    key = "tracestate"
     tools = (ScriptedTool(name="gwp121_@"),)
     meta = '"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","tracestate":"gwp=a:1,other@gwp=b2"'
 
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_context(self, recording, "tracestate", _keeps)
-
-
-def _keeps(value: str) -> bool:
-    entries = [entry.strip() for entry in value.split(",")]
-    return [entry for entry in entries if entry in ("gwp=a:1", "other@gwp=b2")] == ["gwp=a:1", "other@gwp=b2"]
+    def keeps(self, value: str) -> bool:
+        entries = [entry.strip() for entry in value.split(",")]
+        return [entry for entry in entries if entry in ("gwp=a:1", "other@gwp=b2")] == ["gwp=a:1", "other@gwp=b2"]

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pactgate.conformance.gateway.check import Family, FidelityCheck
-from pactgate.conformance.gateway.checks.tracing.contexts import judge_context
-from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.checks.tracing.contexts import ContextCheck
 from pactgate.conformance.gateway.script import ScriptedTool
-from pactgate.conformance.rule import Evidence
 
 
-class BaggageVanishes(FidelityCheck):
+class BaggageVanishes(ContextCheck):
     """Baggage reaches the server.
 
     What it checks
@@ -29,14 +24,9 @@ class BaggageVanishes(FidelityCheck):
     """
 
     code = "GWP-122"
-    spec = "basic/index#meta"
-    family = Family.TRACING
+    key = "baggage"
     tools = (ScriptedTool(name="gwp122_@"),)
     meta = '"baggage":"tenant=gwp%20122;ttl=1,user=%C3%A9"'
 
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        yield from judge_context(self, recording, "baggage", _keeps)
-
-
-def _keeps(value: str) -> bool:
-    return {"tenant=gwp%20122;ttl=1", "user=%C3%A9"} <= {entry.strip() for entry in value.split(",")}
+    def keeps(self, value: str) -> bool:
+        return {"tenant=gwp%20122;ttl=1", "user=%C3%A9"} <= {entry.strip() for entry in value.split(",")}
