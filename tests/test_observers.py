@@ -9,6 +9,7 @@ from pactgate.core.events import Event, ServerFailed
 from pactgate.observers import Observers
 from pactgate.upstreams.http.client import HttpClient
 
+
 def failed(why: str) -> ServerFailed:
     return ServerFailed("crm", 1, why, "MCP_ECO_CONNECTION_FAILED")
 
@@ -24,4 +25,3 @@ async def test_what_becomes_known_as_a_secret_is_in_no_log_line_from_then_on(cap
     assert len(told) == 2
     await observers.close()
     await client.close()
-

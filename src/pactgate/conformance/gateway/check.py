@@ -1,4 +1,4 @@
-"""The base classes of checks of the profile. Each check has its own file under `checks`; `gateway/__init__.py` says how to add one.
+"""The base classes of checks of the profile. The checks stand under `checks`, by theme; `gateway/__init__.py` says how to add one.
 
 `play` sends and records, with the `Lab` it is given; `judge` looks at the recording and nothing else, so that a run can be judged again
 from its file. Must not: touch the world other than through the lab.

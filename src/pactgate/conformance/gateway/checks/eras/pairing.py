@@ -1,4 +1,4 @@
-"""What the checks of the pairings of eras share: a call on every route that should be there. Must not: know which pairing it is."""
+"""Every pairing of eras: a call on every route that should be there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute
-from pactgate.conformance.gateway.script import named
+from pactgate.conformance.gateway.script import ScriptedTool, named
 from pactgate.conformance.rule import Evidence
 
 
@@ -43,3 +43,149 @@ class PairingCheck(Check):
                 yield self.evidence(exchange.index, "/result", f"{exchange.route}: {why}")
             elif not recording.at_server(exchange.route.server, exchange.request.label, is_sent=False):
                 yield self.evidence(exchange.index, "/result", f"{exchange.route}: the server never got the call")
+
+
+class LegacyClientMissesLegacyServer(PairingCheck):
+    """A legacy client calls a tool of a legacy server.
+
+    What it checks
+        A legacy client lists and calls a tool of each legacy server behind the gateway, over HTTP and stdio, and gets its result.
+
+    Why
+        It is the least that a gateway does.
+
+    How to fix
+        Speak to each server in its own era, and to each client in its own.
+
+    Reference
+        Versioning, Compatibility Matrix; the specification asks no gateway to translate.
+    """
+
+    code = "GWP-040"
+    servers = (
+        "lh",
+        "ls",
+    )
+    eras = ("legacy",)
+    tools = (ScriptedTool(name="gwp040_@"),)
+
+
+class LegacyClientMissesModernServer(PairingCheck):
+    """A legacy client calls a tool of a modern server.
+
+    What it checks
+        A legacy client lists and calls a tool of each modern server behind the gateway, over HTTP and stdio, and gets its result.
+
+    Why
+        Clients and servers move to the new revision one by one. What is between them is where both meet.
+
+    How to fix
+        Speak to each server in its own era, and to each client in its own.
+
+    Reference
+        Versioning, Compatibility Matrix; the specification asks no gateway to translate.
+    """
+
+    code = "GWP-041"
+    servers = (
+        "mh",
+        "ms",
+    )
+    eras = ("legacy",)
+    tools = (ScriptedTool(name="gwp041_@"),)
+    needs_gateway = True
+
+
+class ModernClientMissesLegacyServer(PairingCheck):
+    """A modern client calls a tool of a legacy server.
+
+    What it checks
+        A modern client lists and calls a tool of each legacy server behind the gateway, over HTTP and stdio, and gets its result.
+
+    Why
+        Clients and servers move to the new revision one by one. What is between them is where both meet.
+
+    How to fix
+        Speak to each server in its own era, and to each client in its own.
+
+    Reference
+        Versioning, Compatibility Matrix; the specification asks no gateway to translate.
+    """
+
+    code = "GWP-042"
+    servers = (
+        "lh",
+        "ls",
+    )
+    eras = ("modern",)
+    tools = (ScriptedTool(name="gwp042_@"),)
+    needs_gateway = True
+
+
+class ModernClientMissesModernServer(PairingCheck):
+    """A modern client calls a tool of a modern server.
+
+    What it checks
+        A modern client lists and calls a tool of each modern server behind the gateway, over HTTP and stdio, and gets its result.
+
+    Why
+        It is the least that a gateway does.
+
+    How to fix
+        Speak to each server in its own era, and to each client in its own.
+
+    Reference
+        Versioning, Compatibility Matrix; the specification asks no gateway to translate.
+    """
+
+    code = "GWP-043"
+    servers = (
+        "mh",
+        "ms",
+    )
+    eras = ("modern",)
+    tools = (ScriptedTool(name="gwp043_@"),)
+
+
+class LegacyClientMissesDualServer(PairingCheck):
+    """A legacy client calls a tool of a dual-era server.
+
+    What it checks
+        A legacy client lists and calls a tool of each dual-era server behind the gateway, over HTTP and stdio, and gets its result.
+
+    Why
+        It is the least that a gateway does.
+
+    How to fix
+        Speak to each server in its own era, and to each client in its own.
+
+    Reference
+        Versioning, Compatibility Matrix; the specification asks no gateway to translate.
+    """
+
+    code = "GWP-044"
+    servers = ("dh",)
+    eras = ("legacy",)
+    tools = (ScriptedTool(name="gwp044_@"),)
+
+
+class ModernClientMissesDualServer(PairingCheck):
+    """A modern client calls a tool of a dual-era server.
+
+    What it checks
+        A modern client lists and calls a tool of each dual-era server behind the gateway, over HTTP and stdio, and gets its result.
+
+    Why
+        It is the least that a gateway does.
+
+    How to fix
+        Speak to each server in its own era, and to each client in its own.
+
+    Reference
+        Versioning, Compatibility Matrix; the specification asks no gateway to translate.
+    """
+
+    code = "GWP-045"
+    servers = ("dh",)
+    eras = ("modern",)
+    tools = (ScriptedTool(name="gwp045_@"),)

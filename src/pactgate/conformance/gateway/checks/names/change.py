@@ -1,4 +1,4 @@
-"""What the checks of changed lists share: a server shows a hidden tool, and a client that listens waits. Must not: wait without a bound."""
+"""Changed lists: a server shows a hidden tool, and a client that listens is notified. Must not: wait without a bound."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pactgate.conformance.gateway.check import Check, Family, plain_value
 from pactgate.conformance.gateway.checks.names.listed import names_in
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
 from pactgate.conformance.gateway.under_test import is_named, read_list
 from pactgate.conformance.rule import Evidence, RequirementLevel
 
@@ -55,3 +56,57 @@ class ChangeCheck(Check):
         for route, listed, index in names_in(recording):
             if not any(is_named(name, new) for name in listed):
                 yield self.evidence(index, "/result/tools", f"{route}: the new tool {new} is not listed")
+
+
+class ChangeNotToldToLegacyClient(ChangeCheck):
+    """A legacy client hears that a list of tools has changed.
+
+    What it checks
+        A server adds a tool and notifies; within five seconds the client gets `notifications/tools/list_changed` on the stream of
+        its session, and then finds the new tool in the list.
+
+    Why
+        Without it clients show the tools of yesterday until they are started again. A gateway that does not announce `listChanged`
+        is not asked.
+
+    How to fix
+        Pass the notification on, and read the list of the server again before.
+
+    Reference
+        Tools, List Changed Notification; 2024-11-05 to 2025-11-25.
+    """
+
+    code = "GWP-070"
+    servers = ("lh",)
+    eras = ("legacy",)
+    tools = (
+        ScriptedTool(name="gwp070_@", steps=(ScriptStep(do="show"),)),
+        ScriptedTool(name="gwp070new_@", is_hidden=True),
+    )
+
+
+class ChangeNotToldToModernClient(ChangeCheck):
+    """A modern client hears that a list of tools has changed.
+
+    What it checks
+        A server adds a tool and notifies; within five seconds the client gets `notifications/tools/list_changed` on
+        `subscriptions/listen`, and then finds the new tool in the list.
+
+    Why
+        Without it clients show the tools of yesterday until they are started again. A gateway that does not announce `listChanged`
+        is not asked.
+
+    How to fix
+        Pass the notification on, and read the list of the server again before.
+
+    Reference
+        Tools, List Changed Notification; 2026-07-28.
+    """
+
+    code = "GWP-071"
+    servers = ("mh",)
+    eras = ("modern",)
+    tools = (
+        ScriptedTool(name="gwp071_@", steps=(ScriptStep(do="show"),)),
+        ScriptedTool(name="gwp071new_@", is_hidden=True),
+    )
