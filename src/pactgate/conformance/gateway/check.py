@@ -88,7 +88,14 @@ class RefusalCheck(Check):
 
 class FidelityCheck(Check):
     """The first tool is called on every route. What stands under `pointers` of its result, and under `request_pointers` of the
-    request's params, must arrive as it was sent; with `as_written`, also its notation and order."""
+    request's params, must arrive as it was sent; with `as_written`, also its notation and order.
+
+    How to fix
+        Pass the text of the result on, instead of a value that was parsed and written again.
+
+    Reference
+        Nothing in the specification lets an intermediary change a result; all revisions.
+    """
 
     family = Family.FIDELITY
     arguments: ClassVar[str] = "{}"
@@ -166,7 +173,11 @@ class FidelityCheck(Check):
 
 
 class DefinitionCheck(Check):
-    """What stands under `pointers` of the definition of the first tool must be listed as the server wrote it."""
+    """What stands under `pointers` of the definition of the first tool must be listed as the server wrote it.
+
+    How to fix
+        Pass the definition on as the server wrote it; change its name only.
+    """
 
     family = Family.FIDELITY
     pointers: ClassVar[tuple[str, ...]] = ()

@@ -20,9 +20,6 @@ class SamplingRequestChanges(QuestionCheck):
         A client whose model gets another prompt, or no limit of tokens, answers another question. Where questions are dropped, the
         call hangs.
 
-    How to fix
-        Pass the question on as it is; change only how the era of the client spells a question.
-
     Reference
         Sampling, Creating Messages; all revisions.
     """
@@ -41,9 +38,6 @@ class FormElicitationChanges(QuestionCheck):
 
     Why
         Clients make a form from the schema. With a keyword less, they send what the server refuses.
-
-    How to fix
-        Pass the question on as it is; change only how the era of the client spells a question.
 
     Reference
         Elicitation, Form Mode; 2025-06-18 and later.
@@ -69,9 +63,6 @@ class UrlElicitationChanges(QuestionCheck):
 
     Why
         Users sign in or pay there. A URL with another escape is another URL.
-
-    How to fix
-        Pass the question on as it is; change only how the era of the client spells a question.
 
     Reference
         Elicitation, URL Mode; 2025-11-25 and later.

@@ -223,7 +223,11 @@ def _differences(sent: Any, got: Any) -> Iterator[tuple[str, str]]:
 
 
 class QuestionCheck(Check):
-    """What the tools ask arrives at the client of their call as it was asked."""
+    """What the tools ask arrives at the client of their call as it was asked.
+
+    How to fix
+        Pass the question on as it is; change only how the era of the client spells a question.
+    """
 
     family = Family.ASKING
     servers: ClassVar[tuple[str, ...]] = ATTRIBUTABLE

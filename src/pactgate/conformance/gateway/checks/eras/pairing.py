@@ -12,7 +12,17 @@ from pactgate.conformance.rule import Evidence
 
 
 class PairingCheck(Check):
-    """Clients of the first of `eras` call a tool of every one of `servers`."""
+    """Clients of the first of `eras` call a tool of every one of `servers`.
+
+    Why
+        It is the least that a gateway does.
+
+    How to fix
+        Speak to each server in its own era, and to each client in its own.
+
+    Reference
+        Versioning, Compatibility Matrix; the specification asks no gateway to translate.
+    """
 
     spec = "basic/versioning"
     family = Family.ERAS
@@ -50,15 +60,6 @@ class LegacyClientMissesLegacyServer(PairingCheck):
 
     What it checks
         A legacy client lists and calls a tool of each legacy server behind the gateway, over HTTP and stdio, and gets its result.
-
-    Why
-        It is the least that a gateway does.
-
-    How to fix
-        Speak to each server in its own era, and to each client in its own.
-
-    Reference
-        Versioning, Compatibility Matrix; the specification asks no gateway to translate.
     """
 
     code = "GWP-040"
@@ -78,12 +79,6 @@ class LegacyClientMissesModernServer(PairingCheck):
 
     Why
         Clients and servers move to the new revision one by one. What is between them is where both meet.
-
-    How to fix
-        Speak to each server in its own era, and to each client in its own.
-
-    Reference
-        Versioning, Compatibility Matrix; the specification asks no gateway to translate.
     """
 
     code = "GWP-041"
@@ -104,12 +99,6 @@ class ModernClientMissesLegacyServer(PairingCheck):
 
     Why
         Clients and servers move to the new revision one by one. What is between them is where both meet.
-
-    How to fix
-        Speak to each server in its own era, and to each client in its own.
-
-    Reference
-        Versioning, Compatibility Matrix; the specification asks no gateway to translate.
     """
 
     code = "GWP-042"
@@ -127,15 +116,6 @@ class ModernClientMissesModernServer(PairingCheck):
 
     What it checks
         A modern client lists and calls a tool of each modern server behind the gateway, over HTTP and stdio, and gets its result.
-
-    Why
-        It is the least that a gateway does.
-
-    How to fix
-        Speak to each server in its own era, and to each client in its own.
-
-    Reference
-        Versioning, Compatibility Matrix; the specification asks no gateway to translate.
     """
 
     code = "GWP-043"
@@ -152,15 +132,6 @@ class LegacyClientMissesDualServer(PairingCheck):
 
     What it checks
         A legacy client lists and calls a tool of each dual-era server behind the gateway, over HTTP and stdio, and gets its result.
-
-    Why
-        It is the least that a gateway does.
-
-    How to fix
-        Speak to each server in its own era, and to each client in its own.
-
-    Reference
-        Versioning, Compatibility Matrix; the specification asks no gateway to translate.
     """
 
     code = "GWP-044"
@@ -174,15 +145,6 @@ class ModernClientMissesDualServer(PairingCheck):
 
     What it checks
         A modern client lists and calls a tool of each dual-era server behind the gateway, over HTTP and stdio, and gets its result.
-
-    Why
-        It is the least that a gateway does.
-
-    How to fix
-        Speak to each server in its own era, and to each client in its own.
-
-    Reference
-        Versioning, Compatibility Matrix; the specification asks no gateway to translate.
     """
 
     code = "GWP-045"

@@ -48,7 +48,11 @@ class UnknownMethodAnswered(Check):
 
 
 class UnknownEntryCheck(Check):
-    """A client asks with `method` for an entry that `nobody` has; `member` names it."""
+    """A client asks with `method` for an entry that `nobody` has; `member` names it.
+
+    Why
+        An empty result says that it exists and has nothing in it.
+    """
 
     family = Family.ERRORS
     level = RequirementLevel.SHOULD
@@ -73,9 +77,6 @@ class UnknownPromptSucceeds(UnknownEntryCheck):
     What it checks
         A client sends `prompts/get` for a prompt that no server has. It gets an error of JSON-RPC.
 
-    Why
-        An empty result says that it exists and has nothing in it.
-
     How to fix
         Answer with an error for a prompt that no server has.
 
@@ -96,9 +97,6 @@ class UnknownResourceSucceeds(UnknownEntryCheck):
 
     What it checks
         A client sends `resources/read` for a resource that no server has. It gets an error of JSON-RPC.
-
-    Why
-        An empty result says that it exists and has nothing in it.
 
     How to fix
         Answer with an error for a resource that no server has.

@@ -22,9 +22,6 @@ class CrashIsNotMended(FaultCheck):
 
     How to fix
         Start the server again, with a pause that grows.
-
-    Reference
-        Nothing in the specification says how servers share a gateway.
     """
 
     code = "GWP-162"
@@ -44,9 +41,6 @@ class CrashLeavesItsCallWaiting(FaultCheck):
 
     How to fix
         End the calls of a connection when it ends.
-
-    Reference
-        Nothing in the specification says how servers share a gateway.
     """
 
     code = "GWP-163"

@@ -25,9 +25,6 @@ class HangingCallBlocksItsServer(FaultCheck):
 
     How to fix
         Send requests as they come, and match the answers by id.
-
-    Reference
-        Nothing in the specification says how servers share a gateway.
     """
 
     code = "GWP-160"
@@ -48,9 +45,6 @@ class HangingCallBlocksOthers(FaultCheck):
 
     How to fix
         Give each server a connection, a queue and a limit of its own.
-
-    Reference
-        Nothing in the specification says how servers share a gateway.
     """
 
     code = "GWP-161"
@@ -70,9 +64,6 @@ class FrozenServerHurtsOthers(FaultCheck):
 
     How to fix
         Never wait for one server on the way of another.
-
-    Reference
-        Nothing in the specification says how servers share a gateway.
     """
 
     code = "GWP-167"
@@ -92,9 +83,6 @@ class HangingCallHidesTheList(FaultCheck):
 
     How to fix
         List from what is known, or ask beside the call.
-
-    Reference
-        Nothing in the specification says how servers share a gateway.
     """
 
     code = "GWP-169"

@@ -28,7 +28,11 @@ _PAUSE_S: Final = 0.3
 
 
 class FaultCheck(Check):
-    """The first tool goes wrong on one server. The second one is called beside it on `beside`, and after it on the same server."""
+    """The first tool goes wrong on one server. The second one is called beside it on `beside`, and after it on the same server.
+
+    Reference
+        Nothing in the specification says how servers share a gateway.
+    """
 
     family = Family.FAULTS
     needs_gateway = True

@@ -18,9 +18,6 @@ class GarbageEndsTheServer(FaultCheck):
 
     How to fix
         Skip and log what can't be read.
-
-    Reference
-        Nothing in the specification says how servers share a gateway.
     """
 
     code = "GWP-164"
@@ -44,9 +41,6 @@ class AnswerToNobodyBreaks(FaultCheck):
 
     How to fix
         Drop responses whose id you do not wait for.
-
-    Reference
-        Nothing in the specification says how servers share a gateway.
     """
 
     code = "GWP-165"
@@ -70,9 +64,6 @@ class FloodHurtsOthers(FaultCheck):
 
     How to fix
         Bound what is kept for each server, and drop notifications nobody waits for.
-
-    Reference
-        Nothing in the specification says how servers share a gateway.
     """
 
     code = "GWP-166"
@@ -105,9 +96,6 @@ class StrangeNotificationsBreak(FaultCheck):
 
     How to fix
         Drop what belongs to nothing.
-
-    Reference
-        Nothing in the specification says how servers share a gateway.
     """
 
     code = "GWP-168"

@@ -15,9 +15,6 @@ class DefinitionMembersVanish(DefinitionCheck):
     Why
         Extensions describe tools by further members, and clients that know them rely on them.
 
-    How to fix
-        Pass the definition on as the server wrote it; change its name only.
-
     Reference
         Schema reference, Tool; all revisions.
     """
@@ -36,9 +33,6 @@ class AnnotationsChange(DefinitionCheck):
 
     Why
         Clients ask before they call a destructive tool. A lost hint asks for nothing, or for everything.
-
-    How to fix
-        Pass the definition on as the server wrote it; change its name only.
 
     Reference
         Schema reference, ToolAnnotations; 2025-03-26 and later.
@@ -65,9 +59,6 @@ class InputSchemaChanges(DefinitionCheck):
     Why
         The model fills in arguments by this schema. Generators of schemas know a part of the keywords and lose the rest.
 
-    How to fix
-        Pass the definition on as the server wrote it; change its name only.
-
     Reference
         Tools, Tool: the schema is any JSON Schema 2020-12; all revisions.
     """
@@ -91,9 +82,6 @@ class OutputSchemaChanges(DefinitionCheck):
 
     Why
         Clients validate structured content by it, and generate code from it.
-
-    How to fix
-        Pass the definition on as the server wrote it; change its name only.
 
     Reference
         Tools, Output Schema; 2025-06-18 and later.
@@ -119,9 +107,6 @@ class TitlesAndIconsVanish(DefinitionCheck):
     Why
         People choose by the title, the model by the description.
 
-    How to fix
-        Pass the definition on as the server wrote it; change its name only.
-
     Reference
         Tools, Tool; icons since 2025-11-25.
     """
@@ -145,9 +130,6 @@ class DefinitionMetaVanishes(DefinitionCheck):
 
     Why
         Interfaces inside of hosts, and registries, hang on such keys.
-
-    How to fix
-        Pass the definition on as the server wrote it; change its name only.
 
     Reference
         Base protocol, _meta; 2025-06-18 and later for tools.

@@ -16,9 +16,6 @@ class UnknownResultMembersVanish(FidelityCheck):
     Why
         Revisions and extensions add members. A gateway that knows one revision only cuts off what clients and servers agreed on.
 
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
-
     Reference
         Schema reference, Result: a result may have further members; all revisions.
     """
@@ -38,12 +35,6 @@ class UnknownContentTypesBreak(FidelityCheck):
     Why
         A new type of content reaches clients that know it only if what is between does not need to know it. Often the whole result
         is lost.
-
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
-
-    Reference
-        Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
     code = "GWP-007"
@@ -65,12 +56,6 @@ class BlockMembersVanish(FidelityCheck):
 
     Why
         Annotations say for whom a text is; other members belong to extensions.
-
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
-
-    Reference
-        Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
     code = "GWP-008"
@@ -119,9 +104,6 @@ class StructuredContentVanishes(FidelityCheck):
         Programs read one, models the other. A tool with an output schema must return structured content, and clients refuse its
         result without.
 
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
-
     Reference
         Tools, Output Schema: a server with an output schema must provide structured results; 2025-06-18 and later.
     """
@@ -150,9 +132,6 @@ class LargeResultsBreak(FidelityCheck):
 
     How to fix
         Raise the limit, or refuse what is larger with an error that says so.
-
-    Reference
-        Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
     code = "GWP-011"
@@ -201,9 +180,6 @@ class ToolErrorsChange(FidelityCheck):
     Why
         The model sees the text and corrects itself. Without the flag the failure looks like a success.
 
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
-
     Reference
         Tools, Error Handling; all revisions.
     """
@@ -222,9 +198,6 @@ class ArraysAsStructuredContentBreak(FidelityCheck):
 
     Why
         Since 2026-07-28 structured content is any JSON value.
-
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
 
     Reference
         Tools, Structured Content; 2026-07-28.
@@ -247,12 +220,6 @@ class ContentOrderChanges(FidelityCheck):
 
     Why
         Text and pictures refer to each other by their order.
-
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
-
-    Reference
-        Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
     code = "GWP-033"

@@ -15,12 +15,6 @@ class BigIntegersChange(FidelityCheck):
 
     Why
         Identifiers are such numbers. A gateway that reads them as floating point hands out the identifier of something else.
-
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
-
-    Reference
-        Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
     code = "GWP-001"
@@ -43,12 +37,6 @@ class HugeNumbersChange(FidelityCheck):
 
     Why
         JSON sets no bound to a number. A gateway that reads it as a double writes text that is no JSON, or another number.
-
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
-
-    Reference
-        Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
     code = "GWP-002"
@@ -71,12 +59,6 @@ class NumberNotationChanges(FidelityCheck):
     Why
         Some languages tell integers and floating point numbers apart by the notation, and signatures and digests are made of the
         text.
-
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
-
-    Reference
-        Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
     code = "GWP-003"
@@ -99,12 +81,6 @@ class NullsVanish(FidelityCheck):
 
     Why
         Null says that a value is known to be absent, and is required by many schemas. Serialisers that drop it break them.
-
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
-
-    Reference
-        Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
     code = "GWP-004"
@@ -126,12 +102,6 @@ class MemberOrderChanges(FidelityCheck):
 
     Why
         Models read the text from the beginning, prompt caches and digests compare it byte by byte.
-
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
-
-    Reference
-        Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
     code = "GWP-005"
@@ -154,12 +124,6 @@ class EmptyValuesVanish(FidelityCheck):
 
     Why
         Empty is an answer: no rows, no text. Serialisers that drop it break schemas with `required`.
-
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
-
-    Reference
-        Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
     code = "GWP-012"
@@ -177,12 +141,6 @@ class TextChanges(FidelityCheck):
 
     Why
         Normalising or re-encoding changes names of files, and digests.
-
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
-
-    Reference
-        Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
     code = "GWP-013"
@@ -204,12 +162,6 @@ class LoneSurrogatesBreak(FidelityCheck):
 
     Why
         Servers that cut text by length send such escapes. JSON allows them; a gateway that fails at them loses the whole result.
-
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
-
-    Reference
-        Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
     code = "GWP-014"
@@ -230,9 +182,6 @@ class BinaryContentChanges(FidelityCheck):
 
     Why
         Re-encoding, or a check of the data, loses pictures.
-
-    How to fix
-        Pass the text of the result on, instead of a value that was parsed and written again.
 
     Reference
         Tools, Tool Result; audio since 2025-03-26.
@@ -261,9 +210,6 @@ class DeepResultsBreak(FidelityCheck):
 
     How to fix
         Raise the limit, or refuse what is deeper with an error that says so.
-
-    Reference
-        Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
     code = "GWP-032"

@@ -21,7 +21,14 @@ CHANGED: Final = "notifications/tools/list_changed"
 
 
 class ChangeCheck(Check):
-    """The first tool shows the second one. A client that listens is notified, and finds it in the list."""
+    """The first tool shows the second one. A client that listens is notified, and finds it in the list.
+
+    Why
+        Without it clients show the tools of yesterday until they are started again. A gateway that does not announce `listChanged` is not asked.
+
+    How to fix
+        Pass the notification on, and read the list of the server again before.
+    """
 
     spec = "server/tools#list-changed-notification"
     family = Family.NAMES
@@ -65,13 +72,6 @@ class ChangeNotToldToLegacyClient(ChangeCheck):
         A server adds a tool and notifies; within five seconds the client gets `notifications/tools/list_changed` on the stream of
         its session, and then finds the new tool in the list.
 
-    Why
-        Without it clients show the tools of yesterday until they are started again. A gateway that does not announce `listChanged`
-        is not asked.
-
-    How to fix
-        Pass the notification on, and read the list of the server again before.
-
     Reference
         Tools, List Changed Notification; 2024-11-05 to 2025-11-25.
     """
@@ -91,13 +91,6 @@ class ChangeNotToldToModernClient(ChangeCheck):
     What it checks
         A server adds a tool and notifies; within five seconds the client gets `notifications/tools/list_changed` on
         `subscriptions/listen`, and then finds the new tool in the list.
-
-    Why
-        Without it clients show the tools of yesterday until they are started again. A gateway that does not announce `listChanged`
-        is not asked.
-
-    How to fix
-        Pass the notification on, and read the list of the server again before.
 
     Reference
         Tools, List Changed Notification; 2026-07-28.

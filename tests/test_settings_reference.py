@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from pactgate.config import reference
 from pactgate.config.clients.foreign import adapt
 from pactgate.config.load import load
 from pactgate.config.model import Sections
@@ -23,6 +22,7 @@ from pactgate.config.sections.permissions import CallerClass, PermissionRule
 from pactgate.config.sections.rate_limits import ExecutionRate, MutationRate, ReadRate, ToolRate
 from pactgate.config.sections.views import ViewSection
 from pactgate.config.server_settings import ServerEntry
+from scripts import settings_reference as reference
 from tests.config.test_load import CLAUDE_CODE, CLAUDE_DESKTOP, CLINE, CURSOR, SAME
 from tests.config.test_validate import BAD
 from tests.config.writing import TOKEN, remote, server, written
