@@ -51,6 +51,10 @@ class Check(Rule, Scenario):
     """Whether it disturbs others: it then runs after them, alone."""
 
     def __init_subclass__(cls) -> None:
+        """A check is of the family whose folder it stands in."""
+        folder = cls.__module__.split(".")[-2].upper()
+        if folder in Family.__members__:
+            cls.family = Family[folder]
         if hasattr(cls, "family"):
             cls.category = cls.family.value
 
@@ -97,7 +101,6 @@ class FidelityCheck(Check):
         Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
-    family = Family.FIDELITY
     arguments: ClassVar[str] = "{}"
     params: ClassVar[str] = ""
     meta: ClassVar[str] = ""
@@ -179,7 +182,6 @@ class DefinitionCheck(Check):
         Pass the definition on as the server wrote it; change its name only.
     """
 
-    family = Family.FIDELITY
     pointers: ClassVar[tuple[str, ...]] = ()
     as_written: ClassVar[bool] = False
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value, value_of
+from pactgate.conformance.gateway.check import Check, plain_value, value_of
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.exact_json import MISSING, Members, at, differences, parse
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
@@ -229,7 +229,6 @@ class QuestionCheck(Check):
         Pass the question on as it is; change only how the era of the client spells a question.
     """
 
-    family = Family.ASKING
     servers: ClassVar[tuple[str, ...]] = ATTRIBUTABLE
 
     async def play(self, lab: Lab) -> None:
@@ -242,7 +241,6 @@ class QuestionCheck(Check):
 class AnswerCheck(Check):
     """What the client answers to the question `asks` arrives at the server as it was answered."""
 
-    family = Family.ASKING
     servers: ClassVar[tuple[str, ...]] = ATTRIBUTABLE
     asks: ClassVar[str]
     answer: ClassVar[str]

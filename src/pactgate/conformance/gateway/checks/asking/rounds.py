@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.checks.asking.questions import (
     ANSWERS,
     ASK_ROOTS,
@@ -45,7 +45,6 @@ class RequestStateChanges(Check):
 
     code = "GWP-112"
     spec = "basic/patterns/mrtr"
-    family = Family.ASKING
     level = RequirementLevel.MUST
     since = "2026-07-28"
     servers = ("mh", "dh", "ms")
@@ -96,7 +95,6 @@ class QuestionsOfARoundLost(Check):
 
     code = "GWP-113"
     spec = "basic/patterns/mrtr"
-    family = Family.ASKING
     level = RequirementLevel.MUST
     servers = ATTRIBUTABLE
     tools = (asking("gwp113_@", {"form": FORM, "model": SAMPLING, "folders": ASK_ROOTS}),)
@@ -128,7 +126,6 @@ class LaterRoundsLost(Check):
 
     code = "GWP-114"
     spec = "basic/patterns/mrtr"
-    family = Family.ASKING
     servers = ATTRIBUTABLE
     tools = (asking("gwp114_@", ASK_ROOTS, FORM, SAMPLING),)
 

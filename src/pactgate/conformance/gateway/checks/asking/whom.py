@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.checks.asking.questions import (
     ANSWERS,
     ASK_ROOTS,
@@ -53,7 +53,6 @@ class QuestionsReachAnotherClient(Check):
 
     code = "GWP-109"
     spec = "client/elicitation#security-considerations"
-    family = Family.ASKING
     tools = (asking("gwp109a_@", _FORM.format(who="a")), asking("gwp109b_@", _FORM.format(who="b")))
 
     async def play(self, lab: Lab) -> None:
@@ -107,7 +106,6 @@ class ClientWithoutCapabilityAsked(Check):
 
     code = "GWP-110"
     spec = "basic/lifecycle#operation"
-    family = Family.ASKING
     level = RequirementLevel.MUST
     tools = (asking("gwp110s_@", SAMPLING), asking("gwp110e_@", FORM), asking("gwp110r_@", ASK_ROOTS))
 
@@ -142,7 +140,6 @@ class MissingCapabilityHidden(Check):
 
     code = "GWP-111"
     spec = "basic/index#error-codes"
-    family = Family.ASKING
     level = RequirementLevel.MUST
     since = "2026-07-28"
     eras = ("modern",)
@@ -190,7 +187,6 @@ class StdioServerNotHeard(Check):
 
     code = "GWP-116"
     spec = "basic/transports#stdio"
-    family = Family.ASKING
     servers = ("ls",)
     needs_gateway = True
     runs_alone = True
@@ -233,7 +229,6 @@ class OpenQuestionBlocksOthers(Check):
 
     code = "GWP-115"
     spec = "client/elicitation"
-    family = Family.ASKING
     runs_alone = True
     tools = (asking("gwp115_@", FORM), ScriptedTool(name="gwp115other_@"))
 

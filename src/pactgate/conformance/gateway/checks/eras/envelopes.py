@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, ScriptedSide
 from pactgate.conformance.gateway.script import ScriptedTool
@@ -30,7 +30,6 @@ class ResultTypeDropped(Check):
 
     code = "GWP-050"
     spec = "basic/index#result-type"
-    family = Family.ERAS
     level = RequirementLevel.MUST
     eras = ("modern",)
     since = "2026-07-28"
@@ -73,7 +72,6 @@ class EnvelopeLeaksToLegacyServer(Check):
 
     code = "GWP-051"
     spec = "basic/versioning"
-    family = Family.ERAS
     eras = ("modern",)
     servers = ("lh", "ls")
     needs_gateway = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute
 from pactgate.conformance.gateway.script import ScriptedTool, named
@@ -25,7 +25,6 @@ class PairingCheck(Check):
     """
 
     spec = "basic/versioning"
-    family = Family.ERAS
 
     async def play(self, lab: Lab) -> None:
         """Call the first tool of every server that is behind the gateway. A route that is not there is recorded as missing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute
 from pactgate.conformance.rule import Evidence, RequirementLevel
@@ -30,7 +30,6 @@ class DiscoverIncomplete(Check):
 
     code = "GWP-046"
     spec = "server/discover"
-    family = Family.ERAS
     level = RequirementLevel.MUST
     eras = ("modern",)
     since = "2026-07-28"
@@ -75,7 +74,6 @@ class UnknownModernVersionAccepted(Check):
 
     code = "GWP-047"
     spec = "basic/versioning"
-    family = Family.ERAS
     level = RequirementLevel.MUST
     eras = ("modern",)
     since = "2026-07-28"
@@ -119,7 +117,6 @@ class UnknownLegacyVersionRefused(Check):
 
     code = "GWP-048"
     spec = "basic/lifecycle#version-negotiation"
-    family = Family.ERAS
     level = RequirementLevel.MUST
     eras = ("legacy",)
     until = "2025-11-25"
@@ -156,7 +153,6 @@ class OlderRevisionsRefused(Check):
 
     code = "GWP-049"
     spec = "basic/lifecycle#version-negotiation"
-    family = Family.ERAS
     eras = ("legacy",)
     until = "2025-11-25"
 
@@ -201,7 +197,6 @@ class DiscoverHangs(Check):
 
     code = "GWP-052"
     spec = "basic/transports/streamable-http"
-    family = Family.ERAS
     eras = ("legacy", "modern")
 
     async def play(self, lab: Lab) -> None:

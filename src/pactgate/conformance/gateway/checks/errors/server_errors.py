@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family, FidelityCheck, plain_value
+from pactgate.conformance.gateway.check import Check, FidelityCheck, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.script import ScriptedTool
@@ -30,7 +30,6 @@ class ErrorsBecomeSuccess(FidelityCheck):
 
     code = "GWP-140"
     spec = "server/tools#error-handling"
-    family = Family.ERRORS
     level = RequirementLevel.MUST
     tools = (ScriptedTool(name="gwp140_@", error='{"code":-32603,"message":"gwp140 went wrong"}'),)
 
@@ -60,7 +59,6 @@ class WordsOfErrorsVanish(FidelityCheck):
 
     code = "GWP-141"
     spec = "basic/index#responses"
-    family = Family.ERRORS
     tools = (ScriptedTool(name="gwp141_@", error='{"code":-32602,"message":"gwp141: the invoice is locked"}'),)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
@@ -95,7 +93,6 @@ class InternalsShown(Check):
 
     code = "GWP-145"
     spec = "basic/index#responses"
-    family = Family.ERRORS
 
     async def play(self, lab: Lab) -> None:
         for route in lab.addresses(self):

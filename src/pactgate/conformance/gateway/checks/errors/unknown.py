@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from pactgate.conformance.gateway.check import Check, Family, error_code, plain_value
+from pactgate.conformance.gateway.check import Check, error_code, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.script import ScriptedPrompt, ScriptedResource
@@ -30,7 +30,6 @@ class UnknownMethodAnswered(Check):
 
     code = "GWP-142"
     spec = "basic/index#responses"
-    family = Family.ERRORS
     level = RequirementLevel.SHOULD
 
     async def play(self, lab: Lab) -> None:
@@ -54,7 +53,6 @@ class UnknownEntryCheck(Check):
         An empty result says that it exists and has nothing in it.
     """
 
-    family = Family.ERRORS
     level = RequirementLevel.SHOULD
     method: ClassVar[str]
     member: ClassVar[str]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute, ScriptedExchange
@@ -34,7 +34,6 @@ class FaultCheck(Check):
         Nothing in the specification says how servers share a gateway.
     """
 
-    family = Family.FAULTS
     needs_gateway = True
     runs_alone = True
     server: ClassVar[str] = "ls"

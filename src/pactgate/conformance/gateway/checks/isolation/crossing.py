@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep
@@ -37,7 +37,6 @@ class AnswersCross(Check):
 
     code = "GWP-150"
     spec = "basic/index#requests"
-    family = Family.ISOLATION
     level = RequirementLevel.MUST
     tools = (
         ScriptedTool(name="gwp150a_@", result=_said("for the first"), steps=(ScriptStep("wait", seconds=0.02),)),
@@ -92,7 +91,6 @@ class MessagesCross(Check):
 
     code = "GWP-151"
     spec = "basic/transports/streamable-http"
-    family = Family.ISOLATION
     level = RequirementLevel.SHOULD
     tools = (
         ScriptedTool(name="gwp151a_@", steps=_telling("said to the first")),
@@ -140,7 +138,6 @@ class CancellationCrosses(Check):
 
     code = "GWP-152"
     spec = "basic/utilities/cancellation"
-    family = Family.ISOLATION
     level = RequirementLevel.MUST
     eras = ("legacy",)
     tools = (ScriptedTool(name="gwp152_@", steps=(ScriptStep("wait", seconds=0.6),)),)
@@ -180,7 +177,6 @@ class InventedSessionAccepted(Check):
 
     code = "GWP-153"
     spec = "basic/transports#session-management"
-    family = Family.ISOLATION
     level = RequirementLevel.SHOULD
     eras = ("legacy",)
     needs_gateway = True

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Final
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.checks.names.listed import names_in
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording
@@ -24,14 +24,14 @@ class ChangeCheck(Check):
     """The first tool shows the second one. A client that listens is notified, and finds it in the list.
 
     Why
-        Without it clients show the tools of yesterday until they are started again. A gateway that does not announce `listChanged` is not asked.
+        Without it clients show the tools of yesterday until they are started again. A gateway that does not announce
+        `listChanged` is not asked.
 
     How to fix
         Pass the notification on, and read the list of the server again before.
     """
 
     spec = "server/tools#list-changed-notification"
-    family = Family.NAMES
     level = RequirementLevel.SHOULD
     runs_alone = True
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.checks.names.listed import names_in
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, ScriptedSide
@@ -33,7 +33,6 @@ class PagesLeftOut(Check):
 
     code = "GWP-060"
     spec = "server/utilities/pagination"
-    family = Family.NAMES
     level = RequirementLevel.SHOULD
     servers = ("pg",)
     tools = tuple(ScriptedTool(name=f"gwp060{part}_@") for part in "abcdefgh")
@@ -70,7 +69,6 @@ class OrderVaries(Check):
 
     code = "GWP-061"
     spec = "server/tools#listing-tools"
-    family = Family.NAMES
     level = RequirementLevel.SHOULD
     tools = (ScriptedTool(name="gwp061a_@"), ScriptedTool(name="gwp061b_@"))
 
@@ -105,7 +103,6 @@ class ListVariesByConnection(Check):
 
     code = "GWP-062"
     spec = "server/tools#listing-tools"
-    family = Family.NAMES
     level = RequirementLevel.SHOULD
     tools = (ScriptedTool(name="gwp062a_@"), ScriptedTool(name="gwp062b_@"))
 
@@ -142,7 +139,6 @@ class NamesCollide(Check):
 
     code = "GWP-063"
     spec = "server/tools#tool-names"
-    family = Family.NAMES
     level = RequirementLevel.SHOULD
     tools = (ScriptedTool(name="gwp063same"),)
 
@@ -176,7 +172,6 @@ class CollidingToolsLost(Check):
 
     code = "GWP-064"
     spec = "server/tools#tool-names"
-    family = Family.NAMES
     level = RequirementLevel.SHOULD
     needs_gateway = True
     tools = (ScriptedTool(name="gwp064same"),)
@@ -233,7 +228,6 @@ class NamesUnusable(Check):
 
     code = "GWP-065"
     spec = "server/tools#tool-names"
-    family = Family.NAMES
     tools = (ScriptedTool(name="gwp065_a_name_of_forty_characters_____@"),)
 
     async def play(self, lab: Lab) -> None:
@@ -266,7 +260,6 @@ class CallsGoAstray(Check):
 
     code = "GWP-067"
     spec = "server/tools#calling-tools"
-    family = Family.NAMES
     tools = (ScriptedTool(name="gwp067_@"),)
 
     async def play(self, lab: Lab) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pactgate.conformance.gateway.check import Family, RefusalCheck
+from pactgate.conformance.gateway.check import RefusalCheck
 from pactgate.conformance.gateway.lab import Lab
 
 
@@ -24,7 +24,6 @@ class UnknownToolSucceeds(RefusalCheck):
 
     code = "GWP-066"
     spec = "server/tools#error-handling"
-    family = Family.NAMES
 
     async def play(self, lab: Lab) -> None:
         for route in lab.addresses(self):
@@ -50,7 +49,6 @@ class BadCursorAccepted(RefusalCheck):
 
     code = "GWP-068"
     spec = "server/utilities/pagination#error-handling"
-    family = Family.NAMES
     refused = "cursor"
 
     async def play(self, lab: Lab) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import ClassVar, Final
 
-from pactgate.conformance.gateway.check import Check, Family
+from pactgate.conformance.gateway.check import Check
 from pactgate.conformance.gateway.client import ClientError
 from pactgate.conformance.gateway.lab import PROCESS, Lab
 from pactgate.conformance.gateway.recording import CheckRecording, ScriptedSide
@@ -27,7 +27,6 @@ class EndCheck(Check):
     """The gateway is ended `by` a signal, after which no process of a server is left."""
 
     spec = "basic/lifecycle#shutdown"
-    family = Family.OWNERSHIP
     needs_gateway = True
     runs_alone = True
     servers = ("ls",)
@@ -127,7 +126,6 @@ class StopLeavesCallsWaiting(Check):
 
     code = "GWP-202"
     spec = "basic/lifecycle#shutdown"
-    family = Family.OWNERSHIP
     needs_gateway = True
     runs_alone = True
     servers = ("ls", "lh")

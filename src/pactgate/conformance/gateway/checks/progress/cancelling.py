@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Final
 
-from pactgate.conformance.gateway.check import Check, Family
+from pactgate.conformance.gateway.check import Check
 from pactgate.conformance.gateway.checks.progress.notices import PROGRESS
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab
@@ -59,8 +59,6 @@ async def end(calling: asyncio.Task[Frame]) -> None:
 
 class CancellationCheck(Check):
     """A client of the only one of `eras` gives a call up, and the server notices."""
-
-    family = Family.PROGRESS
 
     async def play(self, lab: Lab) -> None:
         """On every route, until the server has noticed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.checks.progress import cancelling
 from pactgate.conformance.gateway.checks.progress.cancelling import begin, cancel, end, is_cancellation, stream_begun
 from pactgate.conformance.gateway.checks.progress.notices import call, step
@@ -37,7 +37,6 @@ class CancelledCallAnswered(Check):
 
     code = "GWP-087"
     spec = "basic/utilities/cancellation"
-    family = Family.PROGRESS
     level = RequirementLevel.SHOULD
     eras = ("legacy",)
     tools = (ScriptedTool(name="gwp087_@", steps=(step("1"), ScriptStep("until_cancelled", seconds=6))),)
@@ -82,7 +81,6 @@ class CancellationHitsOthers(Check):
 
     code = "GWP-088"
     spec = "basic/utilities/cancellation"
-    family = Family.PROGRESS
     tools = (
         ScriptedTool(name="gwp088_@", steps=(ScriptStep("until_cancelled", seconds=2),)),
         ScriptedTool(name="gwp088other_@", steps=(ScriptStep("until_cancelled", seconds=0.6),)),
@@ -137,7 +135,6 @@ class DisconnectCancels(Check):
 
     code = "GWP-089"
     spec = "basic/transports#sending-messages-to-the-server"
-    family = Family.PROGRESS
     level = RequirementLevel.SHOULD
     eras = ("legacy",)
     tools = (ScriptedTool(name="gwp089_@", steps=(step("1"), ScriptStep("until_cancelled", seconds=_WORK_S))),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import INVALID_PARAMS, Check, Family, error_code, plain_value, value_of
+from pactgate.conformance.gateway.check import INVALID_PARAMS, Check, error_code, plain_value, value_of
 from pactgate.conformance.gateway.checks.progress.notices import (
     LOG,
     LOG_LEVEL,
@@ -42,7 +42,6 @@ class LogMessagesChange(Check):
 
     code = "GWP-090"
     spec = "server/utilities/logging"
-    family = Family.PROGRESS
     servers = ("lh", "mh", "dh")
     runs_alone = True
     tools = (
@@ -109,7 +108,6 @@ class LogLevelIgnored(Check):
 
     code = "GWP-091"
     spec = "server/utilities/logging"
-    family = Family.PROGRESS
     level = RequirementLevel.SHOULD
     runs_alone = True
     tools = (
@@ -163,7 +161,6 @@ class LogMessagesUnasked(Check):
 
     code = "GWP-092"
     spec = "server/utilities/logging"
-    family = Family.PROGRESS
     level = RequirementLevel.MUST
     since = "2026-07-28"
     eras = ("modern",)
@@ -200,7 +197,6 @@ class LogMessagesReachOthers(Check):
 
     code = "GWP-093"
     spec = "basic/transports#sending-messages-to-the-server"
-    family = Family.PROGRESS
     eras = ("legacy",)
     servers = ("lh", "mh", "dh")
     runs_alone = True
@@ -248,7 +244,6 @@ class UnknownLogLevelAccepted(Check):
 
     code = "GWP-094"
     spec = "server/utilities/logging#error-handling"
-    family = Family.PROGRESS
     level = RequirementLevel.SHOULD
     servers = ("lh", "mh", "ls", "ms")
     tools = (ScriptedTool(name="gwp094_@"),)

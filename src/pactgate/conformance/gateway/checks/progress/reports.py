@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import Check, Family, value_of
+from pactgate.conformance.gateway.check import Check, value_of
 from pactgate.conformance.gateway.checks.progress.notices import (
     PROGRESS,
     call,
@@ -40,7 +40,6 @@ class ProgressVanishes(Check):
 
     code = "GWP-080"
     spec = "basic/utilities/progress"
-    family = Family.PROGRESS
     tools = (ScriptedTool(name="gwp080_@", steps=(step("1"), step("2"), step("3"))),)
 
     async def play(self, lab: Lab) -> None:
@@ -78,7 +77,6 @@ class ProgressTokenChanges(Check):
 
     code = "GWP-081"
     spec = "basic/utilities/progress"
-    family = Family.PROGRESS
     level = RequirementLevel.MUST
     tools = (ScriptedTool(name="gwp081_@", steps=(step("1"),)),)
 
@@ -128,7 +126,6 @@ class ProgressReportsChange(Check):
 
     code = "GWP-082"
     spec = "basic/utilities/progress"
-    family = Family.PROGRESS
     tools = (ScriptedTool(name="gwp082_@", steps=_STEPS),)
 
     async def play(self, lab: Lab) -> None:
@@ -186,7 +183,6 @@ class ProgressReachesAnotherClient(Check):
 
     code = "GWP-083"
     spec = "basic/utilities/progress"
-    family = Family.PROGRESS
     tools = (
         ScriptedTool(name="gwp083a_@", steps=(step("1", "for a"), _PAUSE, step("2", "for a"))),
         ScriptedTool(name="gwp083b_@", steps=(step("1", "for b"), _PAUSE, step("2", "for b"))),
@@ -234,7 +230,6 @@ class ProgressWithoutToken(Check):
 
     code = "GWP-084"
     spec = "basic/utilities/progress"
-    family = Family.PROGRESS
     level = RequirementLevel.MUST
     tools = (ScriptedTool(name="gwp084_@", steps=(step("1"),)),)
 

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from pactgate.conformance.gateway.check import Family, FidelityCheck, value_of
+from pactgate.conformance.gateway.check import FidelityCheck, value_of
 from pactgate.conformance.gateway.exact_json import at
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.script import ScriptedTool
@@ -17,7 +17,6 @@ from pactgate.conformance.rule import Evidence
 class ContextCheck(FidelityCheck):
     """What a client says under `key` of the `_meta` of a call reaches the server."""
 
-    family = Family.TRACING
     spec = "basic/index#meta"
     key: ClassVar[str]
 

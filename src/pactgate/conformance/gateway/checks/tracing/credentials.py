@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from pactgate.conformance.gateway.check import Check, Family
+from pactgate.conformance.gateway.check import Check
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute, Frame, ScriptedSide
@@ -80,7 +80,6 @@ class ClientTokenSentOn(Check):
 
     code = "GWP-124"
     spec = "basic/authorization#access-token-privilege-restriction"
-    family = Family.TRACING
     level = RequirementLevel.MUST
     servers = ("lh", "mh", "dh")
     needs_gateway = True
@@ -112,7 +111,6 @@ class CookiesSentOn(Check):
 
     code = "GWP-125"
     spec = "basic/security_best_practices#token-passthrough"
-    family = Family.TRACING
     servers = ("lh", "mh", "dh")
     needs_gateway = True
     tools = (ScriptedTool(name="gwp125_@"),)
@@ -143,7 +141,6 @@ class SessionIsACredential(Check):
 
     code = "GWP-128"
     spec = "basic/security_best_practices#session-hijacking"
-    family = Family.TRACING
     level = RequirementLevel.MUST
     needs_gateway = True
     tools = (ScriptedTool(name="gwp128_@"),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.checks.tracing.credentials import header
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, ScriptedSide
@@ -43,7 +43,6 @@ class ArgumentHeadersMissing(Check):
 
     code = "GWP-130"
     spec = "basic/transports/streamable-http"
-    family = Family.TRACING
     level = RequirementLevel.MUST
     since = "2026-07-28"
     servers = ("mh",)
@@ -91,7 +90,6 @@ class HeadersContradictBody(Check):
 
     code = "GWP-131"
     spec = "basic/transports/streamable-http"
-    family = Family.TRACING
     level = RequirementLevel.MUST
     since = "2026-07-28"
     servers = ("mh",)
@@ -154,7 +152,6 @@ class UnknownHeadersRefused(Check):
 
     code = "GWP-132"
     spec = "basic/transports/streamable-http"
-    family = Family.TRACING
     tools = (ScriptedTool(name="gwp132_@"),)
 
     async def play(self, lab: Lab) -> None:

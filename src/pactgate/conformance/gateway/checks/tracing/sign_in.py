@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.checks.tracing.credentials import WRONG, header, require_end, uncredited
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
@@ -35,7 +35,6 @@ class ChallengeMissing(Check):
 
     code = "GWP-126"
     spec = "basic/authorization#token-handling"
-    family = Family.TRACING
     level = RequirementLevel.MUST
     needs_gateway = True
     tools = (ScriptedTool(name="gwp126_@"),)
@@ -77,7 +76,6 @@ class ResourceMetadataUnusable(Check):
 
     code = "GWP-127"
     spec = "basic/authorization#authorization-server-location"
-    family = Family.TRACING
     level = RequirementLevel.MUST
     needs_gateway = True
     tools = (ScriptedTool(name="gwp127_@"),)
