@@ -62,10 +62,7 @@ class LegacyClientMissesLegacyServer(PairingCheck):
     """
 
     code = "GWP-040"
-    servers = (
-        "lh",
-        "ls",
-    )
+    servers = ("lh", "ls")
     eras = ("legacy",)
     tools = (ScriptedTool(name="gwp040_@"),)
 
@@ -81,10 +78,7 @@ class LegacyClientMissesModernServer(PairingCheck):
     """
 
     code = "GWP-041"
-    servers = (
-        "mh",
-        "ms",
-    )
+    servers = ("mh", "ms")
     eras = ("legacy",)
     tools = (ScriptedTool(name="gwp041_@"),)
     needs_gateway = True
@@ -101,10 +95,7 @@ class ModernClientMissesLegacyServer(PairingCheck):
     """
 
     code = "GWP-042"
-    servers = (
-        "lh",
-        "ls",
-    )
+    servers = ("lh", "ls")
     eras = ("modern",)
     tools = (ScriptedTool(name="gwp042_@"),)
     needs_gateway = True
@@ -118,10 +109,7 @@ class ModernClientMissesModernServer(PairingCheck):
     """
 
     code = "GWP-043"
-    servers = (
-        "mh",
-        "ms",
-    )
+    servers = ("mh", "ms")
     eras = ("modern",)
     tools = (ScriptedTool(name="gwp043_@"),)
 
