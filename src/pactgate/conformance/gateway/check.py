@@ -101,6 +101,7 @@ class FidelityCheck(Check):
         Nothing in the specification lets an intermediary change a result; all revisions.
     """
 
+    spec = "server/tools#tool-result"
     arguments: ClassVar[str] = "{}"
     params: ClassVar[str] = ""
     meta: ClassVar[str] = ""

@@ -69,7 +69,24 @@ class SamplingResponseChanges(AnswerCheck):
     )
 
 
-class AcceptedFormChanges(AnswerCheck):
+class FormCheck(AnswerCheck):
+    """What the user does with a form arrives at the server.
+
+    Why
+        The server may ask in another way after one of the answers, and must not go on after the other.
+
+    How to fix
+        Pass the action on as it is.
+
+    Reference
+        Elicitation, Response Actions; 2025-06-18 and later.
+    """
+
+    spec = "client/elicitation#response-actions"
+    asks = ELICIT
+
+
+class AcceptedFormChanges(FormCheck):
     """What a user filled in reaches the server as it was.
 
     What it checks
@@ -81,61 +98,34 @@ class AcceptedFormChanges(AnswerCheck):
 
     How to fix
         Pass the answer on as it is.
-
-    Reference
-        Elicitation, Response Actions; 2025-06-18 and later.
     """
 
     code = "GWP-105"
-    spec = "client/elicitation#response-actions"
     tools = (asking("gwp105_@", FORM),)
-    asks = ELICIT
     answer = '"result":{"action":"accept","content":{"b":"","a":9007199254740993,"c":true,"d":1.0,"e":"\\u00e9\\n"}}'
 
 
-class DeclineChanges(AnswerCheck):
+class DeclineChanges(FormCheck):
     """A user who declines is not taken for one who accepts.
 
     What it checks
         The client answers a form with the action `decline`; the server gets this action, and the client its result.
-
-    Why
-        The server may ask in another way after one of the answers, and must not go on after the other.
-
-    How to fix
-        Pass the action on as it is.
-
-    Reference
-        Elicitation, Response Actions; 2025-06-18 and later.
     """
 
     code = "GWP-106"
-    spec = "client/elicitation#response-actions"
     tools = (asking("gwp106_@", FORM),)
-    asks = ELICIT
     answer = '"result":{"action":"decline"}'
 
 
-class DismissalChanges(AnswerCheck):
+class DismissalChanges(FormCheck):
     """A user who dismisses a question is not taken for one who declines.
 
     What it checks
         The client answers a form with the action `cancel`; the server gets this action, and the client its result.
-
-    Why
-        The server may ask in another way after one of the answers, and must not go on after the other.
-
-    How to fix
-        Pass the action on as it is.
-
-    Reference
-        Elicitation, Response Actions; 2025-06-18 and later.
     """
 
     code = "GWP-107"
-    spec = "client/elicitation#response-actions"
     tools = (asking("gwp107_@", FORM),)
-    asks = ELICIT
     answer = '"result":{"action":"cancel"}'
 
 

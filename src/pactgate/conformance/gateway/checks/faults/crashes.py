@@ -25,7 +25,6 @@ class CrashIsNotMended(FaultCheck):
     """
 
     code = "GWP-162"
-    spec = "server/tools#calling-tools"
     tools = (ScriptedTool(name="gwp162_@", steps=(ScriptStep("crash"),)), ScriptedTool(name="gwp162ok_@"))
     comes_back = True
 

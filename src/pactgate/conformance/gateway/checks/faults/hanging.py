@@ -28,7 +28,6 @@ class HangingCallBlocksItsServer(FaultCheck):
     """
 
     code = "GWP-160"
-    spec = "server/tools#calling-tools"
     tools = (ScriptedTool(name="gwp160_@", steps=(ScriptStep("hang"),)), ScriptedTool(name="gwp160ok_@"))
     beside = "ls"
 
@@ -48,7 +47,6 @@ class HangingCallBlocksOthers(FaultCheck):
     """
 
     code = "GWP-161"
-    spec = "server/tools#calling-tools"
     tools = (ScriptedTool(name="gwp161_@", steps=(ScriptStep("hang"),)), ScriptedTool(name="gwp161ok_@"))
 
 
@@ -67,7 +65,6 @@ class FrozenServerHurtsOthers(FaultCheck):
     """
 
     code = "GWP-167"
-    spec = "server/tools#calling-tools"
     tools = (ScriptedTool(name="gwp167_@", steps=(ScriptStep("freeze", seconds=2.0),)), ScriptedTool(name="gwp167ok_@"))
     comes_back = True
 
@@ -86,7 +83,6 @@ class HangingCallHidesTheList(FaultCheck):
     """
 
     code = "GWP-169"
-    spec = "server/tools#calling-tools"
     servers = ("ls",)
     tools = (ScriptedTool(name="gwp169_@", steps=(ScriptStep("hang"),)), ScriptedTool(name="gwp169ok_@"))
 

@@ -34,6 +34,7 @@ class FaultCheck(Check):
         Nothing in the specification says how servers share a gateway.
     """
 
+    spec = "server/tools#calling-tools"
     needs_gateway = True
     runs_alone = True
     server: ClassVar[str] = "ls"

@@ -21,7 +21,6 @@ class GarbageEndsTheServer(FaultCheck):
     """
 
     code = "GWP-164"
-    spec = "server/tools#calling-tools"
     tools = (
         ScriptedTool(name="gwp164_@", steps=(ScriptStep("raw", "Downloading model ... 34 %", count=3),)),
         ScriptedTool(name="gwp164ok_@"),
@@ -44,7 +43,6 @@ class AnswerToNobodyBreaks(FaultCheck):
     """
 
     code = "GWP-165"
-    spec = "server/tools#calling-tools"
     tools = (
         ScriptedTool(name="gwp165_@", steps=(ScriptStep("raw", '{"jsonrpc":"2.0","id":"gwp165-nobody","result":{}}'),)),
         ScriptedTool(name="gwp165ok_@"),
@@ -67,7 +65,6 @@ class FloodHurtsOthers(FaultCheck):
     """
 
     code = "GWP-166"
-    spec = "server/tools#calling-tools"
     tools = (
         ScriptedTool(
             name="gwp166_@",
@@ -99,7 +96,6 @@ class StrangeNotificationsBreak(FaultCheck):
     """
 
     code = "GWP-168"
-    spec = "server/tools#calling-tools"
     tools = (
         ScriptedTool(
             name="gwp168_@",

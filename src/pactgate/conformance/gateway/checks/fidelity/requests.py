@@ -6,14 +6,8 @@ from pactgate.conformance.gateway.check import FidelityCheck
 from pactgate.conformance.gateway.script import ScriptedTool
 
 
-class ArgumentNumbersChange(FidelityCheck):
-    """Numbers in arguments reach the server.
-
-    What it checks
-        A client calls with integers beyond 2^53 and numbers beyond a double; the server gets the same numbers.
-
-    Why
-        An identifier that changes on its way selects something else, which is then read, or deleted.
+class ArgumentCheck(FidelityCheck):
+    """The server gets the arguments of a call as they were written.
 
     How to fix
         Pass the text of the arguments on, instead of a value that was parsed and written again.
@@ -22,14 +16,26 @@ class ArgumentNumbersChange(FidelityCheck):
         Nothing in the specification lets an intermediary change arguments; all revisions.
     """
 
-    code = "GWP-023"
     spec = "server/tools#calling-tools"
-    tools = (ScriptedTool(name="gwp023_@"),)
-    arguments = '{"id":9007199254740993,"wide":18446744073709551616,"huge":1e400,"digits":0.30000000000000004}'
     request_pointers = ("/arguments",)
 
 
-class ArgumentValuesChange(FidelityCheck):
+class ArgumentNumbersChange(ArgumentCheck):
+    """Numbers in arguments reach the server.
+
+    What it checks
+        A client calls with integers beyond 2^53 and numbers beyond a double; the server gets the same numbers.
+
+    Why
+        An identifier that changes on its way selects something else, which is then read, or deleted.
+    """
+
+    code = "GWP-023"
+    tools = (ScriptedTool(name="gwp023_@"),)
+    arguments = '{"id":9007199254740993,"wide":18446744073709551616,"huge":1e400,"digits":0.30000000000000004}'
+
+
+class ArgumentValuesChange(ArgumentCheck):
     """Nulls, empty values and text in arguments reach the server.
 
     What it checks
@@ -40,22 +46,17 @@ class ArgumentValuesChange(FidelityCheck):
 
     How to fix
         Pass the text of the arguments on, instead of a value that was parsed and written again. Fill in no defaults.
-
-    Reference
-        Nothing in the specification lets an intermediary change arguments; all revisions.
     """
 
     code = "GWP-024"
-    spec = "server/tools#calling-tools"
     tools = (ScriptedTool(name="gwp024_@"),)
     arguments = (
         '{"none":null,"text":"caf\\u00e9 \\ud83d\\ude00 \\u0000","list":[],"object":{},"":"empty name",'
         '"deep":{"a":{"b":{"c":{"d":[[null]]}}}},"a/b~c":true}'
     )
-    request_pointers = ("/arguments",)
 
 
-class ArgumentNotationChanges(FidelityCheck):
+class ArgumentNotationChanges(ArgumentCheck):
     """Arguments keep their order and the notation of their numbers.
 
     What it checks
@@ -63,19 +64,11 @@ class ArgumentNotationChanges(FidelityCheck):
 
     Why
         Servers sign and digest arguments, and some languages tell 1 and 1.0 apart.
-
-    How to fix
-        Pass the text of the arguments on, instead of a value that was parsed and written again.
-
-    Reference
-        Nothing in the specification lets an intermediary change arguments; all revisions.
     """
 
     code = "GWP-025"
-    spec = "server/tools#calling-tools"
     tools = (ScriptedTool(name="gwp025_@"),)
     arguments = '{"zebra":1.0,"apple":1,"10":1E+2,"2":[]}'
-    request_pointers = ("/arguments",)
     as_written = True
 
 

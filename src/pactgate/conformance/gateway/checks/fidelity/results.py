@@ -38,7 +38,6 @@ class UnknownContentTypesBreak(FidelityCheck):
     """
 
     code = "GWP-007"
-    spec = "server/tools#tool-result"
     tools = (
         ScriptedTool(
             name="gwp007_@",
@@ -59,7 +58,6 @@ class BlockMembersVanish(FidelityCheck):
     """
 
     code = "GWP-008"
-    spec = "server/tools#tool-result"
     tools = (
         ScriptedTool(
             name="gwp008_@",
@@ -135,7 +133,6 @@ class LargeResultsBreak(FidelityCheck):
     """
 
     code = "GWP-011"
-    spec = "server/tools#tool-result"
     tools = (
         ScriptedTool(name="gwp011_@", result=f'"content":[{{"type":"text","text":"{"0123456789abcdef" * 32768}"}}]'),
     )
@@ -223,7 +220,6 @@ class ContentOrderChanges(FidelityCheck):
     """
 
     code = "GWP-033"
-    spec = "server/tools#tool-result"
     tools = (
         ScriptedTool(
             name="gwp033_@",

@@ -18,7 +18,6 @@ class BigIntegersChange(FidelityCheck):
     """
 
     code = "GWP-001"
-    spec = "server/tools#tool-result"
     tools = (
         structured(
             "gwp001_@",
@@ -40,7 +39,6 @@ class HugeNumbersChange(FidelityCheck):
     """
 
     code = "GWP-002"
-    spec = "server/tools#tool-result"
     tools = (
         structured(
             "gwp002_@",
@@ -62,7 +60,6 @@ class NumberNotationChanges(FidelityCheck):
     """
 
     code = "GWP-003"
-    spec = "server/tools#tool-result"
     tools = (
         structured(
             "gwp003_@",
@@ -84,7 +81,6 @@ class NullsVanish(FidelityCheck):
     """
 
     code = "GWP-004"
-    spec = "server/tools#tool-result"
     tools = (
         structured(
             "gwp004_@",
@@ -105,7 +101,6 @@ class MemberOrderChanges(FidelityCheck):
     """
 
     code = "GWP-005"
-    spec = "server/tools#tool-result"
     tools = (
         structured(
             "gwp005_@",
@@ -127,7 +122,6 @@ class EmptyValuesVanish(FidelityCheck):
     """
 
     code = "GWP-012"
-    spec = "server/tools#tool-result"
     tools = (structured("gwp012_@", '{"text":"","list":[],"object":{},"":"empty name"}'),)
     pointers = ("/structuredContent",)
 
@@ -144,7 +138,6 @@ class TextChanges(FidelityCheck):
     """
 
     code = "GWP-013"
-    spec = "server/tools#tool-result"
     tools = (
         structured(
             "gwp013_@",
@@ -165,7 +158,6 @@ class LoneSurrogatesBreak(FidelityCheck):
     """
 
     code = "GWP-014"
-    spec = "server/tools#tool-result"
     tools = (structured("gwp014_@", '{"half":"\\ud83d","beside":"whole"}'),)
     runs_alone = True
     """A gateway may lose its connection to the server by such an answer; that is told once."""
@@ -188,7 +180,6 @@ class BinaryContentChanges(FidelityCheck):
     """
 
     code = "GWP-028"
-    spec = "server/tools#tool-result"
     tools = (
         ScriptedTool(
             name="gwp028_@",
@@ -213,7 +204,6 @@ class DeepResultsBreak(FidelityCheck):
     """
 
     code = "GWP-032"
-    spec = "server/tools#tool-result"
     tools = (
         structured(
             "gwp032_@",

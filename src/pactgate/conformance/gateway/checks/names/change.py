@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pactgate.conformance.gateway.check import Check, plain_value
-from pactgate.conformance.gateway.checks.names.listed import names_in
+from pactgate.conformance.gateway.checks.names.lists import names_in
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording
 from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep

@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import ClassVar, Final
 
 from pactgate.conformance.gateway.check import Check, plain_value
-from pactgate.conformance.gateway.checks.names.listed import names_in
 from pactgate.conformance.gateway.lab import Lab
-from pactgate.conformance.gateway.recording import CheckRecording, ScriptedSide
+from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute, ScriptedSide
 from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.gateway.under_test import is_named, read_list
 from pactgate.conformance.rule import Evidence, RequirementLevel
+
+
+def names_in(recording: CheckRecording) -> Iterator[tuple[ClientRoute, list[str], int]]:
+    """The names of each whole list, page after page, and where it ended."""
+    pages: dict[str, list[str]] = {}
+    for exchange in recording.exchanges("tools/list"):
+        result = plain_value(exchange.response).get("result")
+        members = result if isinstance(result, dict) else {}
+        entries = members.get("tools")
+        names = pages.setdefault(exchange.request.who, [])
+        names += [str(entry.get("name")) for entry in entries or () if isinstance(entry, dict)]
+        if not isinstance(members.get("nextCursor"), str):
+            yield exchange.route, pages.pop(exchange.request.who), exchange.index
+
+
+class ListCheck(Check):
+    """A client of each era lists the tools so many `times`."""
+
+    times: ClassVar[int] = 1
+
+    async def play(self, lab: Lab) -> None:
+        for route in lab.addresses(self):
+            for _ in range(self.times):
+                await read_list(await lab.client(route), "tools/list", lab.record_on(route))
 
 
 class PagesLeftOut(Check):
@@ -51,7 +74,7 @@ class PagesLeftOut(Check):
                 )
 
 
-class OrderVaries(Check):
+class OrderVaries(ListCheck):
     """A list has the same order each time.
 
     What it checks
@@ -72,10 +95,7 @@ class OrderVaries(Check):
     level = RequirementLevel.SHOULD
     tools = (ScriptedTool(name="gwp061a_@"), ScriptedTool(name="gwp061b_@"))
 
-    async def play(self, lab: Lab) -> None:
-        for route in lab.addresses(self):
-            for _ in range(3):
-                await read_list(await lab.client(route), "tools/list", lab.record_on(route))
+    times = 3
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         first: dict[str, list[str]] = {}
@@ -121,7 +141,7 @@ class ListVariesByConnection(Check):
                 yield self.evidence(index, "/result/tools", f"{route}: not in both lists: {', '.join(other)}")
 
 
-class NamesCollide(Check):
+class NamesCollide(ListCheck):
     """No name is listed twice.
 
     What it checks
@@ -141,10 +161,6 @@ class NamesCollide(Check):
     spec = "server/tools#tool-names"
     level = RequirementLevel.SHOULD
     tools = (ScriptedTool(name="gwp063same"),)
-
-    async def play(self, lab: Lab) -> None:
-        for route in lab.addresses(self):
-            await read_list(await lab.client(route), "tools/list", lab.record_on(route))
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for route, listed, index in names_in(recording):
@@ -209,7 +225,7 @@ class CollidingToolsLost(Check):
 _USABLE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class NamesUnusable(Check):
+class NamesUnusable(ListCheck):
     """The names that are listed can be used by models.
 
     What it checks
@@ -229,10 +245,6 @@ class NamesUnusable(Check):
     code = "GWP-065"
     spec = "server/tools#tool-names"
     tools = (ScriptedTool(name="gwp065_a_name_of_forty_characters_____@"),)
-
-    async def play(self, lab: Lab) -> None:
-        for route in lab.addresses(self):
-            await read_list(await lab.client(route), "tools/list", lab.record_on(route))
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for route, listed, index in names_in(recording):

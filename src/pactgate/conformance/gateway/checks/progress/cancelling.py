@@ -60,6 +60,8 @@ async def end(calling: asyncio.Task[Frame]) -> None:
 class CancellationCheck(Check):
     """A client of the only one of `eras` gives a call up, and the server notices."""
 
+    spec = "basic/utilities/cancellation"
+
     async def play(self, lab: Lab) -> None:
         """On every route, until the server has noticed."""
 
@@ -103,7 +105,6 @@ class CancellationByNoticeLost(CancellationCheck):
     """
 
     code = "GWP-085"
-    spec = "basic/utilities/cancellation"
     level = RequirementLevel.SHOULD
     eras = ("legacy",)
     tools = (ScriptedTool(name="gwp085_@", steps=(ScriptStep("until_cancelled", seconds=6),)),)
@@ -128,7 +129,6 @@ class CancellationByClosingLost(CancellationCheck):
     """
 
     code = "GWP-086"
-    spec = "basic/utilities/cancellation"
     level = RequirementLevel.MUST
     since = "2026-07-28"
     eras = ("modern",)
