@@ -9,6 +9,7 @@ import asyncio
 import base64
 import os
 from collections.abc import Callable, Collection
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -28,12 +29,12 @@ from pactgate.state.credential_store import CredentialStore
 from pactgate.state.handoffs import Handoffs
 from pactgate.state.sealing_keys import keys_of
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.oauth.connect import CallerSignIns
 from pactgate.upstreams.oauth.grants import CallerGrants, GrantMaker, server_grant
 from pactgate.upstreams.oauth.server_grant import Know, ServerGrant
 
 if TYPE_CHECKING:
     from pactgate.inbound.connect_pages import ConnectPages
+    from pactgate.upstreams.oauth.connect import CallerSignIns
 
 
 class SignIns:
@@ -56,22 +57,28 @@ class SignIns:
         self._maker = GrantMaker(client, self._store, know, self.subject_tokens.of)
         self._grants: dict[str, ServerGrant] = {}
         self._of_callers: dict[str, CallerGrants] = {}
-        self.links = CallerSignIns(
-            lambda: config().servers,
-            self._maker,
-            handoffs,
-            self._of_callers,
-            base=self._base,
-            document=lambda: config().client_document,
-        )
         self._client = client
         self._handoffs = handoffs
         self._watch: SignInWatch | None = None
 
+    @cached_property
+    def links(self) -> CallerSignIns:
+        """Where callers sign in: made for the first that has to, by a call or at a browser."""
+        from pactgate.upstreams.oauth.connect import CallerSignIns
+
+        return CallerSignIns(
+            lambda: self._config().servers,
+            self._maker,
+            self._handoffs,
+            self._of_callers,
+            base=self._base,
+            document=lambda: self._config().client_document,
+        )
+
     @property
     def bridge(self) -> SignInBridge | None:
         """Asks callers for their sign-ins; None where none could be kept."""
-        return None if self._store is None else SignInBridge(self.links)
+        return None if self._store is None else SignInBridge(lambda: self.links)
 
     def pages(self, guard: Callable[[], Guard], checks: ExchangeTasks, brake: GuessBrake) -> ConnectPages:
         """The pages at which callers sign in, made when a browser comes."""

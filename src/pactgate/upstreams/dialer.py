@@ -19,13 +19,13 @@ from pactgate.protocol.versions import Era
 from pactgate.upstreams.channel import Channel, OutputLog, ProcessChannel
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.proxy import network_of
-from pactgate.upstreams.http.sse import HttpSseChannel
 from pactgate.upstreams.http.streamable import HttpChannel, NotStreamableHttpError
 from pactgate.upstreams.in_process import InProcessChannel, InProcessServer
 from pactgate.upstreams.negotiate import Identity, negotiate
 from pactgate.upstreams.peer import Peer
 
 if TYPE_CHECKING:
+    from pactgate.upstreams.http.sse import HttpSseChannel
     from pactgate.upstreams.oauth.grants import CallerGrants
     from pactgate.upstreams.oauth.server_grant import ServerGrant
     from pactgate.upstreams.openapi.server import OpenApiServer
@@ -181,8 +181,7 @@ class Dialer:
         if self._caller_grants is not None:
             grant = self._caller_grants.of(principal)
             await grant.prepare()
-        kind = HttpChannel if like.transport == "http" else HttpSseChannel
-        make = partial(self._over_http, kind, self._private_client, grant)
+        make = partial(self._over_http, like.transport, self._private_client, grant)
         return await self._converse(make, like.transport, era, capabilities)
 
     async def _dial_process(self) -> Session:
@@ -288,15 +287,18 @@ class Dialer:
         return channel
 
     def _http(self) -> Channel:
-        return self._over_http(HttpChannel, self._client, self._grant)
+        return self._over_http("http", self._client, self._grant)
 
     def _sse(self) -> Channel:
-        return self._over_http(HttpSseChannel, self._client, self._grant)
+        return self._over_http("sse", self._client, self._grant)
 
-    def _over_http(
-        self, kind: type[HttpChannel] | type[HttpSseChannel], client: HttpClient, grant: ServerGrant | None
-    ) -> Channel:
+    def _over_http(self, transport: str, client: HttpClient, grant: ServerGrant | None) -> Channel:
         config = self._config
+        kind: type[HttpChannel | HttpSseChannel] = HttpChannel
+        if transport == "sse":
+            from pactgate.upstreams.http.sse import HttpSseChannel  # few servers still speak it
+
+            kind = HttpSseChannel
         assert config.url is not None
         return kind(
             config.id,
@@ -305,7 +307,7 @@ class Dialer:
             client,
             self._emit,
             max_frame_bytes=self._max_frame_bytes,
-            tap=self._make_tap(config.id, "http" if kind is HttpChannel else "http+sse"),
+            tap=self._make_tap(config.id, "http" if transport == "http" else "http+sse"),
             network=network_of(config),
             grant=grant,
         )
