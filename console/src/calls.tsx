@@ -31,7 +31,7 @@ export function Calls() {
         />
         <button type="submit" class="primary">Filter</button>
         {who.value?.isAdmin ? <button type="button" title="Save the recorded messages of these calls, at most the last 200" onClick={() => void exportCalls(filter)}>Export</button> : null}
-        <button type="button" aria-pressed={frozen !== null} onClick={() => setFrozen(frozen ? null : calls.value)}>{frozen ? "Go on" : "Pause"}</button>
+        <button type="button" aria-pressed={frozen !== null} onClick={() => setFrozen(frozen ? null : calls.value)}>{frozen ? "Resume" : "Pause"}</button>
       </form>
       <p id="filter-help" class={filterProblem.value ? "bad" : "dim hint"} role={filterProblem.value ? "alert" : undefined}>
         {filterProblem.value || `${FIELDS} with * ? ! > <, or words`}
@@ -63,7 +63,7 @@ export function Calls() {
 }
 
 /** Save the messages of the calls as a capture, which `pactgate compliance` and `pactgate replay` read. */
-export async function exportCalls(filter: string): Promise<void> {
+async function exportCalls(filter: string): Promise<void> {
   const query = filter ? `?filter=${encodeURIComponent(filter)}` : "";
   await save("calls.json", `/api/messages${query}`).catch((fault: unknown) => say(reason(fault)));
 }
@@ -76,13 +76,11 @@ interface Trace extends Call {
   ruleAt?: string | null;
   version: string | null;
   requested: string | null;
-  via: string | null;
   category: string | null;
   revision: string | null;
   truncated: boolean;
   validated: boolean;
   effects: string | null;
-  operations: Json[];
   violations: string[];
   message: string | null;
   party: string | null;
@@ -97,13 +95,15 @@ export function OneCall({ id }: { id: string }) {
   useEffect(() => {
     setCall(null);
     setProblem("");
-    read<Trace>(`/api/calls/${encodeURIComponent(id)}`).then(setCall, (fault: Error) =>
-      setProblem(
+    const end = new AbortController();
+    read<Trace>(`/api/calls/${encodeURIComponent(id)}`, end.signal).then(setCall, (fault: Error) =>
+      end.signal.aborted ? undefined : setProblem(
         fault instanceof ApiError && fault.status === 404
           ? "The gateway does not know this call any more: it keeps the last 1,000. The audit log may have it (pactgate explain)."
           : reason(fault),
       ),
     );
+    return () => end.abort();
   }, [id]);
   if (problem) return <Empty>{problem} <a href={to("calls")}>All calls</a></Empty>;
   if (!call) return <Empty>Loading …</Empty>;

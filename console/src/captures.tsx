@@ -9,13 +9,13 @@ import { type Json, read, reason } from "./session";
 import { loadTools, servers, type Tool, tools } from "./store";
 
 const MAX_SHOWN_BYTES = 8 * 1024 * 1024;
+const SHOWN_EACH = 20; // a copy of the list for each answer would be quadratic
 
 interface Capture {
   name: string;
   leg: string;
   label: string;
   startedAt: string;
-  changedAt: string;
   sizeBytes: number;
   isOpen: boolean;
 }
@@ -85,7 +85,7 @@ function OneCapture({ capture, all }: { capture: Capture; all: Capture[] }) {
       </dl>
       {problem ? <p class="bad" role="alert">{problem}</p> : null}
       <div class="actions"><button type="button" onClick={download}>Download</button></div>
-      <Check path={capture.name} />
+      <Check name={capture.name} />
       <Compare capture={capture} all={all} />
       {sessions?.[0] ? <Replay capture={capture} session={sessions[0]} /> : null}
       <h2>Messages</h2>
@@ -112,10 +112,10 @@ interface Report {
   sessions: { server_label: string; results: Rule[]; advisory: Rule[] }[];
 }
 
-function Check({ path }: { path: string }) {
+function Check({ name }: { name: string }) {
   const [report, setReport] = useState<Report | null>(null);
   const job = useJob();
-  const check = () => void job.run(async (signal) => setReport(await read<Report>(`/api/capture-checks/${encodeURIComponent(path)}`, signal)));
+  const check = () => void job.run(async (signal) => setReport(await read<Report>(`/api/capture-checks/${encodeURIComponent(name)}`, signal)));
   const rules = report?.sessions.flatMap((one) => [...one.results, ...one.advisory.filter((rule) => rule.status === "fail")]) ?? [];
   return (
     <Job title="Check" about="Does this session keep to the protocol?" verb="Check it" job={job} onRun={check}>
@@ -165,9 +165,10 @@ function Replay({ capture, session }: { capture: Capture; session: Session }) {
   const replay = () => void job.run(async (signal) => {
     const done: Compared[] = [];
     for (const [at, exchange] of session.exchanges.entries()) {
-      if (signal.aborted) break;
       const one = await replayed(exchange, at, target, changes, signal);
-      if (one) setFound([...done, one]), done.push(one);
+      if (signal.aborted) break; // this one was not answered
+      if (one) done.push(one);
+      if (one && done.length % SHOWN_EACH === 0) setFound([...done]);
     }
     setFound(done);
   });

@@ -1,6 +1,6 @@
 // A form from a JSON Schema. What it can't show as fields is written as JSON; the gateway validates, not the form.
 import { useState } from "preact/hooks";
-import type { Json } from "./session";
+import { isExact, type Json, parsed } from "./session";
 import type { Schema } from "./store";
 
 type Values = { [name: string]: Json };
@@ -15,12 +15,15 @@ interface FieldProps {
 }
 
 const MAX_DEPTH = 4;
+const MAX_FIELDS = 200;
+const MAX_CHOICES = 200;
 
 export function Form(props: { id: string; schema: Schema; value: Values; root?: Schema; depth?: number; onChange(value: Values): void }) {
-  const { id, schema, value, onChange, depth = 0 } = props;
+  const { id, schema, value, onChange } = props;
   const root = props.root ?? schema;
+  const depth = props.depth ?? (countOf(schema, root, 0, MAX_FIELDS) > MAX_FIELDS ? MAX_DEPTH : 0); // a large one has no groups
   const required = Array.isArray(schema.required) ? schema.required : [];
-  const properties = Object.entries((schema.properties ?? {}) as { [name: string]: Schema });
+  const properties = Object.entries(schemaIn(schema.properties));
   const change = (name: string, held: Json | undefined) => {
     const { [name]: _, ...others } = value;
     onChange(held === undefined ? others : { ...others, [name]: held });
@@ -28,12 +31,11 @@ export function Form(props: { id: string; schema: Schema; value: Values; root?: 
   if (!properties.length) return <p class="dim">No arguments.</p>;
   return (
     <>
-      {properties.map(([name, given]) => {
-        const property = resolve(given, root);
+      {properties.slice(0, MAX_FIELDS).map(([name, given]) => {
+        const property = resolve(schemaIn(given), root);
         const field = `${id}-${name}`;
-        const isGroup = property.type === "object" && property.properties && depth < MAX_DEPTH;
         const hint = describe(property);
-        return isGroup ? (
+        return isGroup(property, depth) ? (
           <fieldset key={name}>
             <legend>{name}</legend>
             <Form
@@ -57,8 +59,29 @@ export function Form(props: { id: string; schema: Schema; value: Values; root?: 
           </div>
         );
       })}
+      {properties.length > MAX_FIELDS ? <p class="dim">{properties.length - MAX_FIELDS} more fields are not shown.</p> : null}
     </>
   );
+}
+
+/** A part of a schema, which a server may have written in any shape. */
+function schemaIn(given: Json | undefined): Schema {
+  return typeof given === "object" && given !== null && !Array.isArray(given) ? given : {};
+}
+
+function isGroup(property: Schema, depth: number): boolean {
+  return property.type === "object" && Boolean(property.properties) && depth < MAX_DEPTH;
+}
+
+/** How many fields a form would have: one that refers to itself has ever more. It stops counting above `most`. */
+function countOf(schema: Schema, root: Schema, depth: number, most: number): number {
+  let count = 0;
+  for (const given of Object.values(schemaIn(schema.properties))) {
+    const property = resolve(schemaIn(given), root);
+    count += 1 + (isGroup(property, depth) ? countOf(property, root, depth + 1, most - count) : 0);
+    if (count > most) break;
+  }
+  return count;
 }
 
 function Field({ id, schema, value, isRequired, onChange }: FieldProps) {
@@ -86,8 +109,8 @@ function Field({ id, schema, value, isRequired, onChange }: FieldProps) {
     return (
       <input
         {...common} type="number" step={schema.type === "integer" ? 1 : "any"} placeholder={example(schema)}
-        value={typeof value === "number" ? value : ""}
-        onInput={(event) => onChange(Number.isNaN(event.currentTarget.valueAsNumber) ? undefined : event.currentTarget.valueAsNumber)}
+        value={typeof value === "number" ? value : value !== undefined && isExact(value) ? value.rawJSON : ""}
+        onInput={(event) => onChange(numberIn(event.currentTarget))}
       />
     );
   }
@@ -98,9 +121,14 @@ function Field({ id, schema, value, isRequired, onChange }: FieldProps) {
     if (schema.format === "date") return <input {...common} type="date" value={text} onInput={(event) => given(event.currentTarget.value)} />;
     return <input {...common} type="text" placeholder={example(schema)} value={text} onInput={(event) => given(event.currentTarget.value)} />;
   }
-  const several = schema.type === "array" ? choicesOf((schema.items ?? {}) as Schema) : null;
+  const several = schema.type === "array" ? choicesOf(schemaIn(schema.items)) : null;
   if (several) return <Several id={id} choices={several} value={Array.isArray(value) ? value : []} onChange={onChange} />;
   return <JsonField id={id} value={value} onChange={onChange} />;
+}
+
+function numberIn(input: HTMLInputElement): Json | undefined {
+  if (Number.isNaN(input.valueAsNumber)) return undefined;
+  return /^-?[1-9]\d*$/.test(input.value) ? parsed(input.value) : input.valueAsNumber;
 }
 
 function Several({ id, choices, value, onChange }: { id: string; choices: [Json, string][]; value: Json[]; onChange(value: Json | undefined): void }) {
@@ -119,8 +147,8 @@ function Several({ id, choices, value, onChange }: { id: string; choices: [Json,
 
 /** What the fields of a form hold before somebody fills them in. */
 export function defaultsOf(schema: Schema): Values {
-  const properties = Object.entries((schema.properties ?? {}) as { [name: string]: Schema });
-  return Object.fromEntries(properties.filter(([, one]) => one.default !== undefined).map(([name, one]) => [name, one.default!]));
+  const defaults = Object.entries(schemaIn(schema.properties)).map(([name, one]) => [name, schemaIn(one).default] as const);
+  return Object.fromEntries(defaults.filter((one): one is [string, Json] => one[1] !== undefined));
 }
 
 /** Whether a field of the form holds what is no JSON: then the value from before it would be sent. The field is focused. */
@@ -136,7 +164,7 @@ export function JsonField(props: { id: string; value: Json | undefined; rows?: n
   const take = (written: string) => {
     setText(written);
     try {
-      props.onChange(written.trim() === "" ? undefined : (JSON.parse(written) as Json));
+      props.onChange(written.trim() === "" ? undefined : parsed(written));
       setProblem("");
     } catch (fault) {
       setProblem((fault as Error).message);
@@ -159,9 +187,9 @@ function resolve(schema: Schema, root: Schema): Schema {
       found = link.slice(2).split("/").reduce<Json | undefined>((at, step) => (at as Schema | undefined)?.[step], root);
     } else {
       const options: Json | undefined = found.anyOf;
-      const real = Array.isArray(options) ? options.filter((one) => (one as Schema).type !== "null") : [];
+      const real = Array.isArray(options) ? options.map(schemaIn).filter((one) => one.type !== "null") : [];
       if (real.length !== 1) return withoutNull(found);
-      found = { ...found, anyOf: null, ...(real[0] as Schema) };
+      found = { ...found, anyOf: null, ...real[0] };
     }
   }
   return {};
@@ -175,10 +203,10 @@ function withoutNull(schema: Schema): Schema {
 
 function choicesOf(schema: Schema): [Json, string][] | null {
   const names = Array.isArray(schema.enumNames) ? schema.enumNames : [];
-  if (Array.isArray(schema.enum) && schema.enum.length <= 200) return schema.enum.map((one, at) => [one, String(names[at] ?? one)]);
+  if (Array.isArray(schema.enum) && schema.enum.length <= MAX_CHOICES) return schema.enum.map((one, at) => [one, String(names[at] ?? one)]);
   const options = schema.oneOf ?? schema.anyOf;
-  if (!Array.isArray(options) || !options.length) return null;
-  const titled = options.map((one) => one as Schema);
+  if (!Array.isArray(options) || !options.length || options.length > MAX_CHOICES) return null;
+  const titled = options.map(schemaIn);
   return titled.every((one) => "const" in one) ? titled.map((one) => [one.const as Json, String(one.title ?? one.const)]) : null;
 }
 

@@ -29,7 +29,7 @@ export async function callToolLegacy(name: string, args: Json, watch: Watch): Pr
     const params = { name, arguments: args, _meta: { progressToken: CALL_ID } };
     for await (const said of messagesOf(await post({ id: CALL_ID, method: "tools/call", params }, watch.signal))) {
       if (said.method === "notifications/progress") tellProgress(said, watch);
-      else if (said.method && "id" in said) void answerTo(said.method, said.params ?? {}, watch).then((reply) => post({ id: said.id, ...reply }));
+      else if (said.method && "id" in said) void answerTo(said.method, said.params ?? {}, watch).then((reply) => post({ id: said.id, ...reply })).catch(() => undefined); // the call says what is wrong
       else if (said.id === CALL_ID || said.error) return resultOf(said);
     }
     throw new CallError("The connection ended before the answer came.");

@@ -5,11 +5,6 @@ import type { Schema } from "./store";
 export const VERSION = "2026-07-28";
 export const CLIENT = { name: "pactgate-console", version: "1" };
 const MAX_ROUNDS = 10;
-/** For what asks nothing and shows no progress. */
-export function quietly(signal: AbortSignal): Watch {
-  return { signal, onProgress: () => undefined, ask: async () => ({ action: "cancel" }) };
-}
-
 const PREFIX = "io.modelcontextprotocol/";
 const ENVELOPE = "dev.pactgate/envelope";
 
@@ -43,6 +38,11 @@ export interface Envelope {
   durationMs?: number;
   cached?: boolean;
   truncated?: boolean;
+}
+
+/** For what asks nothing and shows no progress. */
+export function quietly(signal: AbortSignal): Watch {
+  return { signal, onProgress: () => undefined, ask: async () => ({ action: "cancel" }) };
 }
 
 /** What the gateway or the server said instead of a result. */
@@ -111,7 +111,7 @@ export async function answerTo(
 }
 
 /** What a peer says has any shape. */
-export type Said = any;
+type Said = any;
 
 /** The messages of an answer, whether it is one or a stream. Throws CallError. */
 export async function* messagesOf(answer: Response): AsyncGenerator<Said> {
@@ -124,15 +124,19 @@ export async function* messagesOf(answer: Response): AsyncGenerator<Said> {
   if (!type.startsWith("text/event-stream") || !answer.body) throw new CallError(await messageOf(answer));
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const events = (rest + value).split("\n\n");
-    rest = events.pop() ?? "";
-    for (const event of events) {
-      const data = event.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\n");
-      if (data.trim()) yield parsed(data);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const events = (rest + value).split("\n\n");
+      rest = events.pop() ?? "";
+      for (const event of events) {
+        const data = event.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\n");
+        if (data.trim()) yield parsed(data);
+      }
     }
+  } finally {
+    void reader.cancel().catch(() => undefined); // whoever has its answer reads no further
   }
 }
 

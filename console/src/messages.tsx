@@ -17,8 +17,6 @@ export interface Exchange {
 export interface Session {
   server_label?: string;
   leg?: string;
-  protocol_version?: string;
-  era?: string;
   started_at?: string;
   missing?: number;
   exchanges: Exchange[];

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { ApiError, type Json, messageOf, send } from "./session";
+import { ApiError, isExact, type Json, messageOf, send } from "./session";
 import type { Call } from "./store";
 import { to } from "./router";
 
@@ -56,8 +56,8 @@ export function Text({ text, limit = MAX_TEXT }: { text: string; limit?: number 
 
 export function JsonTree({ value, name, depth = 0 }: { value: Json; name?: string; depth?: number }) {
   const [isOpen, setOpen] = useState(depth < 2);
-  if (typeof value === "object" && value !== null && "rawJSON" in value && Object.isFrozen(value)) return <div class="leaf">{name === undefined ? null : <span class="key">{name}: </span>}<span class="json-number">{String(value.rawJSON)}</span></div>;
   const label = name === undefined ? null : <span class="key">{name}: </span>;
+  if (isExact(value)) return <div class="leaf">{label}<span class="json-number">{value.rawJSON}</span></div>;
   if (typeof value !== "object" || value === null) {
     return (
       <div class="leaf">

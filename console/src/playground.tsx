@@ -12,6 +12,7 @@ type Values = { [name: string]: Json };
 type Progress = { done: number; total: number | undefined; message: string | undefined };
 
 interface Asked {
+  number: number;
   question: Question;
   answer(given: Answer): void;
 }
@@ -33,6 +34,7 @@ export function Playground({ tool, again = "", isShort = false }: { tool: Tool; 
   const [isLoaded, setLoaded] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   const stop = useRef(new AbortController());
+  const questions = useRef(0);
   useEffect(() => () => stop.current.abort(), []);
   useEffect(() => {
     if (again) argumentsOf(again).then((held) => (setArgs(held), setLoaded(true)), (fault) => setNote(`The arguments of that call are not here: ${reason(fault)}`));
@@ -47,7 +49,7 @@ export function Playground({ tool, again = "", isShort = false }: { tool: Tool; 
       ask: (question) =>
         new Promise<Answer>((resolve) => {
           controller.signal.addEventListener("abort", () => resolve({ action: "cancel" }));
-          setAsked({ question, answer: resolve });
+          setAsked({ number: ++questions.current, question, answer: resolve });
         }).finally(() => setAsked(null)),
     };
     setRunning(version);
@@ -103,7 +105,7 @@ export function Playground({ tool, again = "", isShort = false }: { tool: Tool; 
       {other && !isShort && !running ? (
         <p class="actions"><button type="button" class="small" onClick={() => void run(other, true)}>Call it as a client of {other} too</button></p>
       ) : null}
-      {asked ? <QuestionDialog key={asked.question.method + String(asked.question.params.message)} asked={asked} /> : null}
+      {asked ? <QuestionDialog key={asked.number} asked={asked} /> : null}
     </div>
   );
 }

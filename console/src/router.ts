@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 const ROOT = "/console/";
 const address = signal(location.pathname + location.search);
 
-export interface Place {
+interface Place {
   screen: string;
   item: string;
   query: URLSearchParams;

@@ -79,14 +79,16 @@ interface Step {
   reason?: string | null;
 }
 
-/** What happened to a server lately, the last thing first. */
+/** What happened to a server lately, newest first. */
 function History({ server }: { server: Server }) {
   const [steps, setSteps] = useState<Step[]>([]);
   useEffect(() => {
-    read<{ servers: (Server & { history: Step[] })[] }>("/api/servers").then(
+    const end = new AbortController();
+    read<{ servers: (Server & { history: Step[] })[] }>("/api/servers", end.signal).then(
       (found) => setSteps(found.servers.find((one) => one.serverId === server.serverId)?.history.toReversed() ?? []),
       () => undefined, // the next change tries again
     );
+    return () => end.abort();
   }, [server]);
   return (
     <>
@@ -123,14 +125,19 @@ function Logs({ id }: { id: string }) {
   useEffect(() => {
     let last = 0;
     let timer = 0;
+    const end = new AbortController();
     const look = async () => {
-      const found = await read<{ lines: Line[]; last: number }>(`/api/logs/${encodeURIComponent(id)}/${last}`).catch(() => null);
+      const found = await read<{ lines: Line[]; last: number }>(`/api/logs/${encodeURIComponent(id)}/${last}`, end.signal).catch(() => null);
+      if (end.signal.aborted) return;
       if (found?.lines.length) setLines((before) => [...before, ...found.lines].slice(-MAX_LINES));
       last = found?.last ?? last;
       timer = setTimeout(() => void look(), LOG_MS);
     };
     void look();
-    return () => clearTimeout(timer);
+    return () => {
+      end.abort();
+      clearTimeout(timer);
+    };
   }, []);
   useEffect(() => {
     const held = box.current;
@@ -160,7 +167,7 @@ function SignInButton({ server }: { server: Server }) {
   return (
     <div class="actions">
       {/^https?:\/\//.test(url) ? (
-        <a class="button primary" href={url} target="_blank" rel="noopener noreferrer">Go on at {new URL(url).host}</a>
+        <a class="button primary" href={url} target="_blank" rel="noopener noreferrer">Continue at {new URL(url).host}</a>
       ) : (
         <button type="button" class="primary" onClick={begin}>Sign in</button>
       )}

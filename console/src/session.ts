@@ -1,10 +1,13 @@
 // Who is signed in. The cookie is the browser's; the key is ours, kept for this origin, and sent with every request.
 import { signal } from "@preact/signals";
+import { go } from "./router";
 
 const KEY = "pactgate-console-key";
 const SESSION = "/console/session";
+const ISSUERS = "/console/issuers";
+const PLACE = "pactgate-console-place";
 
-export interface Who {
+interface Who {
   subject: string;
   isAdmin: boolean;
   needsToken: boolean;
@@ -53,6 +56,11 @@ export function parsed(text: string): Json {
   );
 }
 
+/** Whether it is such an integer. */
+export function isExact(value: Json): value is { rawJSON: string } {
+  return typeof value === "object" && value !== null && "rawJSON" in value && Object.isFrozen(value);
+}
+
 /** What went wrong, for people. */
 export function reason(fault: unknown): string {
   return fault instanceof ApiError ? fault.message : "The gateway can't be reached.";
@@ -84,15 +92,44 @@ export async function signIn(secret: string): Promise<void> {
   }
 }
 
+/** Where people can sign in by themselves. Throws ApiError. */
+export async function issuers(): Promise<string[]> {
+  return (await read<{ issuers: string[] }>(ISSUERS)).issuers;
+}
+
+/** Leave for an identity provider, which sends the browser back with a session. */
+export async function signInAt(issuer: string): Promise<void> {
+  signInProblem.value = "";
+  try {
+    const { url } = await read<{ url: string }>(`${ISSUERS}/${encodeURIComponent(issuer)}`, null, {});
+    sessionStorage.setItem(PLACE, location.pathname + location.search);
+    location.assign(url);
+  } catch (fault) {
+    signInProblem.value = reason(fault);
+  }
+}
+
+/** Go on with the session of a key, on the screen that was left for it. Another key of this page stays, if this one opens nothing. */
+async function takeKey(key: string): Promise<void> {
+  const before = localStorage.getItem(KEY);
+  go(sessionStorage.getItem(PLACE) ?? location.pathname, true);
+  sessionStorage.removeItem(PLACE);
+  localStorage.setItem(KEY, key);
+  who.value = await read<Who>(SESSION).catch(() => null);
+  if (!who.value && before !== null) localStorage.setItem(KEY, before);
+}
+
 export async function signOut(): Promise<void> {
   await send(SESSION, { method: "DELETE" }).catch(() => null);
   localStorage.removeItem(KEY);
   who.value = null;
 }
 
-/** Sign in with the code in the address, or go on with the session there is. */
+/** Sign in with the code or the key in the address, or go on with the session there is. */
 export async function begin(): Promise<void> {
-  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  const given = new URLSearchParams(location.hash.slice(1));
+  const [code, key] = [given.get("code"), given.get("key")];
+  if (key !== null) await takeKey(key);
   if (code === null && who.value) return;
   if (code !== null) {
     history.replaceState(null, "", location.pathname + location.search);

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { CallError, callTool, quietly } from "./mcp";
 import { Badge, Empty, Text } from "./parts";
 import { go, place, to } from "./router";
-import { type Json, reason } from "./session";
+import { type Json, parsed, reason } from "./session";
 
 interface Shown {
   config: { [section: string]: Json };
@@ -90,7 +90,7 @@ function Change({ row, revision, onChanged }: { row: Row; revision: string; onCh
     setProblem("");
     setBusy(true);
     try {
-      const found = await ask<Planned>("config_set", { path: row.path, value: parsed(text), expectedRevision: revision, persist: keeps, dryRun });
+      const found = await ask<Planned>("config_set", { path: row.path, value: valueOf(text), expectedRevision: revision, persist: keeps, dryRun });
       setPlanned(dryRun ? found : null);
       if (!dryRun) {
         await onChanged();
@@ -128,9 +128,9 @@ function said(fault: unknown): string {
   return fault instanceof CallError ? fault.message : reason(fault);
 }
 
-function parsed(text: string): Json {
+function valueOf(text: string): Json {
   try {
-    return JSON.parse(text) as Json;
+    return parsed(text);
   } catch {
     return text;
   }

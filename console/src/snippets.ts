@@ -1,6 +1,6 @@
 // The same call for a terminal or a program, ready to be pasted.
 import { message, mirrored } from "./mcp";
-import { type Json, who } from "./session";
+import { isExact, type Json, who } from "./session";
 import type { Tool } from "./store";
 
 type Values = { [name: string]: Json };
@@ -44,6 +44,7 @@ export function python(tool: Tool, args: Values): string {
 
 function literal(value: Json): string {
   if (value === null) return "None";
+  if (isExact(value)) return value.rawJSON;
   if (typeof value === "boolean") return value ? "True" : "False";
   if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
   if (typeof value === "object") return `{${Object.entries(value).map(([name, held]) => `${JSON.stringify(name)}: ${literal(held)}`).join(", ")}}`;

@@ -81,6 +81,15 @@ export function startStream(filter: string): void {
   void follow(filter, stream.signal);
 }
 
+/** Nobody is signed in any more: what was read is not for the next one. */
+export function endStream(): void {
+  stream.abort();
+  isLive.value = false;
+  servers.value = NO_SERVERS;
+  tools.value = undefined;
+  calls.value = [];
+}
+
 /** The stream for a filter, if it is not the one that is open. */
 export function streamFor(filter: string): void {
   if (filter !== shownFilter) startStream(filter);
@@ -97,6 +106,7 @@ async function follow(filter: string, signal: AbortSignal): Promise<void> {
       await readStream(filter, signal, () => (pauseMs = 500));
     } catch (problem) {
       if (signal.aborted) return;
+      isLive.value = false;
       if (problem instanceof ApiError && problem.status === 400) {
         filterProblem.value = problem.message;
         return;

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Badge, Empty, Fact, JsonTree, millis, Text } from "./parts";
 import { Playground } from "./playground";
 import { go, place, to } from "./router";
+import { reason } from "./session";
 import { loadTools, type Tool, tools } from "./store";
 
 const MAX_SHOWN = 200;
@@ -11,7 +12,7 @@ export function Tools({ name }: { name: string }) {
   const find = place.value.query.get("find") ?? "";
   const [problem, setProblem] = useState("");
   useEffect(() => {
-    loadTools().catch((fault: Error) => setProblem(fault.message));
+    loadTools().catch((fault: unknown) => setProblem(reason(fault)));
   }, []);
   const wanted = find.toLowerCase().split(/\s+/).filter(Boolean);
   const found = (tools.value ?? []).filter((tool) => wanted.every((word) => `${tool.fullName} ${tool.title ?? ""} ${tool.category}`.toLowerCase().includes(word)));

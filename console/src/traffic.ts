@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { read } from "./session";
 
-export interface Rate {
+interface Rate {
   callsPerS: number;
   p50: number | null;
   p99: number | null;

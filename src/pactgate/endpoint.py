@@ -164,6 +164,7 @@ class HttpEndpoint:
         from pactgate.inbound.call_stream import CallStreams
         from pactgate.inbound.console import Console
         from pactgate.inbound.console_captures import ConsoleCaptures
+        from pactgate.inbound.console_sign_in import ConsoleSignIn
 
         streams = CallStreams(
             self._observers.stories,
@@ -174,10 +175,18 @@ class HttpEndpoint:
         captures = ConsoleCaptures(
             self._config.capture.dir, lambda count, keeps: self._observers.stories.latest(count, None, keeps)
         )
+        people = ConsoleSignIn(
+            self._sign_ins.console_person(),
+            sessions,
+            self._observers.emit,
+            auth=lambda: self._config.auth,
+            base=self._sign_ins.base,
+        )
         return Console(
             sessions,
             streams,
             captures,
+            people,
             self._observers.emit,
             sign_in=self._sign_in,
             client_entries=self._client_entries,

@@ -26,7 +26,7 @@ from pactgate.inbound.subject_tokens import SubjectTokens
 from pactgate.pipeline.sign_in_bridge import SignInBridge
 from pactgate.state.credential_keys import KEY_VARIABLE, GivenKeys
 from pactgate.state.credential_store import CredentialStore
-from pactgate.state.handoffs import Handoffs
+from pactgate.state.handoffs import Handoffs, MemoryHandoffs
 from pactgate.state.sealing_keys import keys_of
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.oauth.grants import CallerGrants, GrantMaker, server_grant
@@ -34,7 +34,9 @@ from pactgate.upstreams.oauth.server_grant import Know, ServerGrant
 
 if TYPE_CHECKING:
     from pactgate.inbound.connect_pages import ConnectPages
+    from pactgate.inbound.console_sign_in import ConsoleSignIn
     from pactgate.upstreams.oauth.connect import CallerSignIns
+    from pactgate.upstreams.oauth.person import PersonSignIn
 
 
 class SignIns:
@@ -71,7 +73,7 @@ class SignIns:
             self._maker,
             self._handoffs,
             self._of_callers,
-            base=self._base,
+            base=self.base,
             document=lambda: self._config().client_document,
         )
 
@@ -80,13 +82,24 @@ class SignIns:
         """Asks callers for their sign-ins; None where none could be kept."""
         return None if self._store is None else SignInBridge(lambda: self.links)
 
-    def pages(self, guard: Callable[[], Guard], checks: ExchangeTasks, brake: GuessBrake) -> ConnectPages:
+    def pages(
+        self, guard: Callable[[], Guard], checks: ExchangeTasks, brake: GuessBrake, console: ConsoleSignIn | None
+    ) -> ConnectPages:
         """The pages at which callers sign in, made when a browser comes."""
         from pactgate.inbound.connect_pages import ConnectPages
+
+        return ConnectPages(self.links, self._person(self._handoffs), guard, checks, brake, console)
+
+    def console_person(self) -> PersonSignIn:
+        """Signs people in to the console, which is one of this gateway. Anybody may begin that, so it has a place of its own."""
+        from pactgate.inbound.console_sign_in import MAX_PENDING
+
+        return self._person(MemoryHandoffs(most=MAX_PENDING))
+
+    def _person(self, handoffs: Handoffs) -> PersonSignIn:
         from pactgate.upstreams.oauth.person import PersonSignIn
 
-        person = PersonSignIn(lambda: self._config().auth.issuers, self._client, self._handoffs)
-        return ConnectPages(self.links, person, guard, checks, brake)
+        return PersonSignIn(lambda: self._config().auth.issuers, self._client, handoffs)
 
     def grants_of(self, server: ServerConfig) -> tuple[ServerGrant | None, CallerGrants | None]:
         """The grant of the session that all share, and where each caller has its own, the place of those. Made anew."""
@@ -136,7 +149,7 @@ class SignIns:
         for grant in chain(self._grants.values(), *self._of_callers.values()):
             await grant.close()
 
-    def _base(self) -> str | None:
+    def base(self) -> str | None:
         """Where browsers reach the gateway."""
         config, address = self._config(), self._address()
         if config.public_base is not None or not config.is_loopback:

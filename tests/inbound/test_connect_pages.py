@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from pactgate.core.failures import GatewayFailure
-from pactgate.inbound.connect_pages import MAX_FORM_BYTES, CheckedPerson, ConnectPages, LinkTicket
+from pactgate.inbound.connect_pages import MAX_FORM_BYTES, ConnectPages, LinkTicket
 from pactgate.upstreams.oauth.connect import Ticket as RealTicket
 from pactgate.upstreams.oauth.steps import sign_in_failure
+from tests.support.consoles import Nobody
 from tests.support.facing import serving
 from tests.support.raw_http import RawClient, get, request
 
@@ -33,19 +34,6 @@ class SignIns:
     async def finish(self, answer: Mapping[str, str], browser: str) -> str | None:
         if self.failure is not None:
             raise self.failure
-        return None
-
-
-class Nobody:
-    """An identity provider that nobody can sign in at."""
-
-    def knows(self, issuer: str) -> bool:
-        return bool(issuer)
-
-    async def begin(self, issuer: str, link: str, redirect_uri: str, browser: str) -> str:
-        return redirect_uri
-
-    async def finish(self, answer: Mapping[str, str], browser: str) -> CheckedPerson | None:
         return None
 
 

@@ -22,16 +22,28 @@ API = ("/api/status", "/api/servers", "/api/tools", "/api/calls", "/api/calls/x"
 @pytest.mark.parametrize("anonymous", [False, True])
 async def test_every_route_without_a_cookie_is_refused(anonymous: bool) -> None:
     async with serving_console(anonymous=anonymous) as console:
-        routes = [(route.method, route.path) for route in console.console.routes]
+        declared = [(route.access, (route.method, route.path)) for route in console.console.routes]
+        open_to_all = [route for access, route in declared if access is Access.PAGE]
+        assert open_to_all == [("GET", "/console/issuers"), ("POST", "/console/issuers/")]
+        routes = [route for access, route in declared if access is not Access.PAGE]
         assert {SESSION_PATH, "/api/stream", "/api/captures/", "/api/sign-ins/"} <= {path for _, path in routes}
         routes = [(method, f"{path}x" if path.endswith("/") else path) for method, path in routes]
         for method, path in [*routes, *(("GET", path) for path in API), ("POST", "/mcp")]:
             headers = {"host": HOST, "x-pactgate-console": "x", "content-type": "application/json"}
             answer = await console.served.ask(request(method, path, {**headers, "content-length": "0"}))
             assert answer.status == 401, (method, path)
-        for method, path in routes:
+        for method, path in [*routes, ("GET", "/console/issuers"), ("POST", "/console/issuers/x")]:
             answer = await console.served.ask(request(method, path, {"host": HOST, "content-length": "0"}))
             assert answer.status == 401, (method, path)
+
+
+async def test_what_the_page_needs_to_sign_in_is_for_the_page_alone() -> None:
+    async with serving_console() as console:
+        page = {"host": HOST, "x_pactgate_console": "none", "sec_fetch_site": "same-origin"}
+        assert (await console.read("/console/issuers", page)).json == {"issuers": []}
+        assert (await console.read("/console/issuers", {**page, "sec_fetch_site": "cross-site"})).status == 403
+        assert (await console.read("/console/issuers", {**page, "authorization": f"Bearer {ADMIN}"})).status == 401
+        assert (await console.send("POST", "/console/issuers/https%3A%2F%2Fevil.example", page)).status == 404
 
 
 async def test_a_session_reads_the_api_and_calls_tools() -> None:

@@ -26,7 +26,8 @@ import pytest
 
 from pactgate.conformance.check import check_capture
 from tests.interop.console.server import LONG, MANY, MARKUP
-from tests.interop.processes import GATEWAY, HERE, PYTHON, ROOT, TOOLS, Program
+from tests.interop.identity_gateway import RealProvider, start_gateway
+from tests.interop.processes import GATEWAY, HERE, PYTHON, ROOT, TOOLS, Program, free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
 
@@ -234,6 +235,39 @@ def test_a_question_is_answered_and_markup_of_a_server_stays_text(tmp_path: Path
     assert 20_000 < seen["long"] < 21_000, "of a text of 5 MB a part is shown, and more where it is wanted"
     assert seen["responsive_ms"] < 2000
     assert seen["foreign_page"] == {"read": "refused", "write": "refused", "call": "refused", "framed": "blocked"}
+
+
+def test_a_person_signs_in_at_the_identity_provider_and_comes_back_to_the_same_screen(tmp_path: Path) -> None:
+    need_browser()
+    need(TOOLS / "node")
+    pictures = os.environ.get("PACTGATE_PICTURES")
+    port = free_port()
+    origin = f"http://127.0.0.1:{port}"
+    provider = RealProvider(tmp_path, f"{origin}/mcp")
+    login = {"clientId": "console", "clientSecret": "of-the-console"}
+    issuer = {"issuer": provider.issuer, "audiences": [f"{origin}/mcp"], "login": login}
+    provider.start()
+    try:
+        gateway = start_gateway(tmp_path, port, {"issuers": [issuer]})
+        try:
+            seen = drive(
+                tmp_path,
+                origin=origin,
+                tool="files.look",
+                steps=["sign_in_at_provider", "link_of_another"],
+                **({} if pictures is None else {"pictures": str(ROOT / pictures)}),
+            )
+        finally:
+            gateway.stop()
+    finally:
+        provider.stop()
+    assert seen["button"] == f"Sign in with {provider.issuer.removeprefix('http://')}"
+    assert "look" in seen["result"]
+    assert seen["came_back"] == "/console/tools/files.look"
+    assert seen["cookies"] == ["Strict"], "that of the sign-in has ended with it"
+    assert seen["screens"] == ["Now", "Calls", "Tools", "Servers"], "a token makes nobody an administrator"
+    assert "not begun in this browser" in seen["refused"]
+    assert (seen["pictures"], seen["overflow"], seen["serious"]) == (1, [], [])
 
 
 @contextmanager

@@ -31,13 +31,15 @@ NOT_ASKED = {
 
 
 async def found(dialect: str, start: str, identity: Mapping[str, str] | None = None) -> dict[CheckStatus, set[str]]:
-    """The codes of the checks by what became of them."""
+    """The codes of the checks by what became of them. What is not passed is printed: a test that fails so says why."""
     plan = RunPlan(checks=CHECKS, dialect=dialect, start=start, identity=identity or {})
     report = judge(await run(plan, lambda text: None, lambda *_: None))
     codes: dict[CheckStatus, set[str]] = {}
     for session in report.sessions:
         for result in session.results:
             codes.setdefault(result.status, set()).add(result.code)
+            if result.status is not CheckStatus.PASS:
+                print(result.code, result.status, result.message, *result.evidence)
     return codes
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.state import handoffs
 from pactgate.state.handoffs import MemoryHandoffs, SharedHandoffs
 from pactgate.state.sealing_keys import SealingKeys
 from pactgate.state.shared_store import SharedStore
@@ -22,9 +21,8 @@ async def test_a_note_is_read_until_it_is_taken_or_its_time_is_over() -> None:
     assert await notes.get("b") is None
 
 
-async def test_the_oldest_note_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handoffs, "MAX_NOTES", 2)
-    notes = MemoryHandoffs(lambda: 0.0)
+async def test_the_oldest_note_makes_room() -> None:
+    notes = MemoryHandoffs(lambda: 0.0, most=2)
     for name in ("a", "b", "c"):
         await notes.put(name, b"x", 10)
     assert [await notes.get(name) for name in ("a", "b", "c")] == [None, b"x", b"x"]

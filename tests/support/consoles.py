@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from pactgate.config.sections.auth import Auth
 from pactgate.core.context import ExecutionRecord
 from pactgate.core.events import Emit, Event
 from pactgate.core.failures import GatewayFailure, Kind
@@ -15,6 +16,8 @@ from pactgate.inbound.call_stream import CallStreams
 from pactgate.inbound.console import Console
 from pactgate.inbound.console_captures import ConsoleCaptures
 from pactgate.inbound.console_sessions import ConsoleSessions
+from pactgate.inbound.console_sign_in import ConsoleSignIn
+from pactgate.inbound.oauth.id_tokens import CheckedPerson
 from tests.support.facing import SNAPSHOT, Served, credentials, serving
 from tests.support.raw_http import Answer, get, request
 
@@ -45,6 +48,21 @@ class Rows:
         ]
 
 
+class Nobody:
+    """An identity provider that nobody can sign in at."""
+
+    def knows(self, issuer: str) -> bool:
+        return bool(issuer)
+
+    async def begin(
+        self, issuer: str, link: str, redirect_uri: str, browser: str, *, resource: str = "", scopes: Iterable[str] = ()
+    ) -> str:
+        return redirect_uri
+
+    async def finish(self, answer: Mapping[str, str], browser: str) -> CheckedPerson | None:
+        return None
+
+
 class ServedConsole:
     def __init__(self, captures: str | None = None) -> None:
         self.wall = Wall()
@@ -58,10 +76,12 @@ class ServedConsole:
         self.calls: list[dict[str, Any]] = []
         self.captures = ConsoleCaptures(captures, lambda count, keeps: [row for row in self.calls if keeps(row)])
         self.signed_in: list[str] = []
+        people = ConsoleSignIn(Nobody(), self.sessions, self.events.append, auth=Auth, base=lambda: f"http://{HOST}")
         self.console = Console(
             self.sessions,
             self.streams,
             self.captures,
+            people,
             self.events.append,
             sign_in=self.sign_in_at,
             client_entries=lambda address: [{"id": "x", "entry": address}],

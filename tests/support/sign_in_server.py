@@ -8,7 +8,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.cookiejar import CookieJar
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -44,6 +44,8 @@ class SignInServer:
         """Every token that was sent to the server."""
         self.callers: list[str] = []
         """Whose tokens the calls of tools had."""
+        self.access_token: Callable[[dict[str, str]], str] = lambda asked: "x"
+        """Makes the access token of a person who signs in with an ID token, from what was asked."""
         self.id_claims: dict[str, Any] = {}
         """Claims of ID tokens that are other than they should be."""
         self.lists_for_nobody = False
@@ -95,8 +97,9 @@ class SignInServer:
             asked = self.codes.pop(form["code"])
             digest = hashlib.sha256(form["code_verifier"].encode()).digest()
             assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == asked["code_challenge"]
-            if asked.get("scope") == "openid":
-                return 200, {"access_token": "x", "token_type": "Bearer", "id_token": self.id_token(asked)}
+            if "openid" in asked.get("scope", "").split():
+                given = {"access_token": self.access_token(asked), "token_type": "Bearer"}
+                return 200, {**given, "id_token": self.id_token(asked)}
             assert form["resource"] == asked["resource"] == self.url
             return 200, self.give(set(asked.get("scope", "act").split()), asked["person"])
         if form["grant_type"].endswith("token-exchange"):

@@ -9,6 +9,7 @@ rebinding. Enforces decision D18.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -220,9 +221,20 @@ class Guard:
         token = _token(headers)
         return _BAD_CREDENTIALS if token is None else self._find_holder(token, headers)
 
-    def find_holder(self, token: str) -> Admission | AuthError | PendingCheck:
+    async def find_holder(self, token: str) -> Admission | AuthError:
         """Whose token somebody shows who does not call with it."""
-        return self._find_holder(token, {})
+        found = self._find_holder(token, {})
+        return (
+            await self.recheck({"authorization": [f"Bearer {token}"]}, found)
+            if isinstance(found, PendingCheck)
+            else found
+        )
+
+    def credential_end(self, headers: Headers) -> float:
+        """The wall clock time at which the token of a request that was admitted just now ends."""
+        token = _token(headers)
+        known = None if token is None else self._known.get(_digest(token), self.wall())
+        return math.inf if known is None else known.credential_ends_at
 
     def _find_holder(self, token: str, headers: Headers) -> Admission | AuthError | PendingCheck:
         digest, now = _digest(token), self.wall()

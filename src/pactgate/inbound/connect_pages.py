@@ -8,45 +8,28 @@ authorization servers. Must not: show what another party wrote, or begin anythin
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from http.cookies import CookieError, SimpleCookie
 from typing import Final, Protocol
-from urllib.parse import parse_qsl
 
 from pactgate.config.oauth_client import CALLBACK_PATH, CLIENT_NAME, DOCUMENT_PATH
-from pactgate.config.sections.oauth import Issuer
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.masking import IN_HTML
 from pactgate.inbound.auth import Guard
+from pactgate.inbound.browser_pages import browser_of, members, say, send_to, sent_browser, show
 from pactgate.inbound.console_sessions import check_page
-from pactgate.inbound.credentials import Admission, AuthError, PendingCheck
+from pactgate.inbound.console_sign_in import ConsoleSignIn
+from pactgate.inbound.credentials import Admission, AuthError
 from pactgate.inbound.exchange_tasks import ExchangeTasks
 from pactgate.inbound.guess_brake import DelayedAnswer, GuessBrake
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
-from pactgate.inbound.oauth.id_tokens import principal_of
+from pactgate.inbound.oauth.id_tokens import CheckedPerson, PersonCheck, principal_of
 from pactgate.inbound.oauth.token_form import TokenRefusedError
 from pactgate.protocol.messages import encode_json
 
-COOKIE_S: Final = 600
 MAX_FORM_BYTES: Final = 32 * 1024
 _LINK: Final = re.compile(r"/connect/([A-Za-z0-9_-]{43})")
-_SECRET: Final = re.compile(r"[A-Za-z0-9_-]{43}")
-_MAX_COOKIE_CHARS: Final = 4096
-_HEAD: Final = (
-    b"Content-Type: text/html; charset=utf-8\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-    b"Content-Security-Policy: default-src 'none'; base-uri 'none'; frame-ancestors 'none'\r\nX-Frame-Options: DENY\r\n"
-    b"Cross-Origin-Opener-Policy: same-origin\r\n"
-    b"Referrer-Policy: same-origin\r\n"  # without any referrer, browsers hide the origin of a form, too
-)
-_PAGE: Final = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Pactgate: {title}</title></head><body><main><h1>{title}</h1>
-{body}
-</main></body></html>
-"""
 _FORM: Final = """<p>The client <b>{caller}</b> wants to call the server <b>{server}</b> with a sign-in of your own.
 Go on only if you are {caller} and asked for this.</p>
 <form method="post" autocomplete="off"><p><label>Token or key with which your client calls Pactgate:<br>
@@ -56,7 +39,10 @@ _GONE: Final = (
     "This link is not good any more: it was used, or ten minutes have passed. Call the tool again for another one."
 )
 _FOREIGN: Final = "This link is for somebody else. Nothing was stored. Do not open links that others sent you."
-_OTHER_BROWSER: Final = "This sign-in was not begun in this browser, or has ended. Nothing was stored."
+_OTHER_BROWSER: Final = (
+    "This sign-in was not begun in this browser, or has ended: an answer is good once, within ten minutes. "
+    "Nothing was stored. Begin again."
+)
 _DONE: Final = "You are signed in. You can close this page and go on in your client."
 _BAD_TOKEN: Final = "That token or key was not accepted."
 _LATER: Final = b"Retry-After: 1\r\n"
@@ -94,40 +80,8 @@ class SignInLinks(Protocol):
         """Keep the grant of an answer. Returns the server; None for what this browser did not begin. Raises GatewayFailure."""
 
 
-class CheckedPerson(Protocol):
-    """What an identity provider says of a person, and what it has to fit."""
-
-    @property
-    def link(self) -> str: ...
-
-    @property
-    def issuer(self) -> Issuer: ...
-
-    @property
-    def id_token(self) -> str: ...
-
-    @property
-    def client_id(self) -> str: ...
-
-    @property
-    def nonce(self) -> str: ...
-
-
-class PersonCheck(Protocol):
-    """Asks identity providers. `upstreams/oauth/person.py` has the one there is."""
-
-    def knows(self, issuer: str) -> bool:
-        """Whether people can sign in there."""
-
-    async def begin(self, issuer: str, link: str, redirect_uri: str, browser: str) -> str:
-        """The URL at which a person signs in. Raises GatewayFailure."""
-
-    async def finish(self, answer: Mapping[str, str], browser: str) -> CheckedPerson | None:
-        """Who it was; None for an answer to something else, or of another browser. Raises GatewayFailure."""
-
-
 class ConnectPages:
-    """`guard` says whose a token is; `person` asks identity providers who somebody is."""
+    """`guard` says whose a token is; `person` asks identity providers who somebody is; `console` takes what was begun at the console."""
 
     def __init__(
         self,
@@ -136,12 +90,14 @@ class ConnectPages:
         guard: Callable[[], Guard],
         checks: ExchangeTasks,
         brake: GuessBrake,
+        console: ConsoleSignIn | None = None,
     ) -> None:
         self._sign_ins = sign_ins
         self._person = person
         self._guard = guard
         self._checks = checks
         self._brake = brake
+        self._console = console
 
     def takes_body(self, exchange: HttpExchange) -> bool:
         """Whether a request is a form that has to be read whole before it is answered."""
@@ -162,7 +118,7 @@ class ConnectPages:
             self._start(exchange, partial(self._open, link[1]))
         elif link is not None and self.takes_body(exchange):
             if check_page(exchange) is not None:
-                _say(exchange, 403, "Refused", "Only the page of this link may do this.")
+                say(exchange, 403, "Refused", "Only the page of this link may do this.")
             else:
                 self._start(exchange, partial(self._take_token, link[1]))
         else:
@@ -188,40 +144,38 @@ class ConnectPages:
             try:
                 await work(exchange)
             except GatewayFailure as failure:
-                _say(exchange, 502, "Not signed in", failure.public)
+                say(exchange, 502, "Not signed in", failure.public)
             exchange.work = None
 
         # A browser that leaves ends nothing: what an authorization server gave would be lost.
-        exchange.work = self._checks.start(run, partial(_say, exchange, 503, "Not now", head=_LATER))
+        exchange.work = self._checks.start(run, partial(say, exchange, 503, "Not now", head=_LATER))
 
     async def _open(self, link: str, exchange: HttpExchange) -> None:
         ticket = await self._sign_ins.find(link)
         if ticket is None:
-            _say(exchange, 404, "Link expired", _GONE)
+            say(exchange, 404, "Link expired", _GONE)
         elif self._person.knows(ticket.issuer):
-            browser, cookie = _browser(exchange, self._is_secure)
+            browser, cookie = browser_of(exchange, is_secure=self._is_secure)
             url = await self._person.begin(ticket.issuer, link, self._callback, browser)
-            _send_to(exchange, url, cookie)
+            send_to(exchange, url, cookie)
         else:
             body = _FORM.format(caller=ticket.shown.translate(IN_HTML), server=ticket.server.translate(IN_HTML))
-            _show(exchange, 200, f"Sign in to {ticket.server}", body)
+            show(exchange, 200, f"Sign in to {ticket.server}", body)
 
     async def _take_token(self, link: str, exchange: HttpExchange) -> None:
         """The form of somebody whom no identity provider knows."""
         ticket = await self._sign_ins.find(link)
         if ticket is None:
-            _say(exchange, 404, "Link expired", _GONE)
+            say(exchange, 404, "Link expired", _GONE)
             return
         form, exchange.body = exchange.body.decode("utf-8", "replace"), b""
-        token = _members(form).get("token", "").strip()
-        found = self._guard().find_holder(token)
-        if isinstance(found, PendingCheck):
-            found = await found.wait()
+        token = members(form).get("token", "").strip()
+        found = await self._guard().find_holder(token)
         if isinstance(found, Admission) and found.check is None:
             await self._begin(exchange, link, ticket, found.principal.key)
             return
         is_guess = isinstance(found, AuthError) and found.is_guess
-        refuse = partial(_say, exchange, 401, "Not accepted", _BAD_TOKEN)
+        refuse = partial(say, exchange, 401, "Not accepted", _BAD_TOKEN)
         delay_s = self._brake.note(exchange.peer) if is_guess else 0.0
         if delay_s:
             DelayedAnswer(exchange, delay_s, refuse)
@@ -230,37 +184,39 @@ class ConnectPages:
 
     async def _take_answer(self, exchange: HttpExchange) -> None:
         """What a browser brings from an identity provider, or from the authorization server of a server."""
-        answer = _members(exchange.head.url.partition(b"?")[2].decode("latin-1"))
-        browser = _sent_browser(exchange, self._is_secure)
+        answer = members(exchange.head.url.partition(b"?")[2].decode("latin-1"))
+        browser = sent_browser(exchange, is_secure=self._is_secure)
+        if self._console is not None and await self._console.take_answer(exchange, answer, browser, self._guard):
+            return
         person = await self._person.finish(answer, browser)
         if person is not None:
             await self._take_person(exchange, person)
             return
         server = await self._sign_ins.finish(answer, browser)
         if server is None:
-            _say(exchange, 403, "Refused", _OTHER_BROWSER)
+            say(exchange, 403, "Refused", _OTHER_BROWSER, to_console=self._console is not None)
         else:
-            _say(exchange, 200, f"Signed in to {server}", _DONE)
+            say(exchange, 200, f"Signed in to {server}", _DONE)
 
     async def _take_person(self, exchange: HttpExchange, person: CheckedPerson) -> None:
         try:
             principal = principal_of(person.id_token, person.issuer, person.client_id, person.nonce, time.time())
         except TokenRefusedError as refusal:
-            _say(exchange, 403, "Refused", f"Your identity provider's ID token can't be used: {refusal.reason}.")
+            say(exchange, 403, "Refused", f"Your identity provider's ID token can't be used: {refusal.reason}.")
             return
         ticket = await self._sign_ins.find(person.link)
         if ticket is None:
-            _say(exchange, 404, "Link expired", _GONE)
+            say(exchange, 404, "Link expired", _GONE)
         else:
             await self._begin(exchange, person.link, ticket, principal)
 
     async def _begin(self, exchange: HttpExchange, link: str, ticket: LinkTicket, principal: str) -> None:
         """Send the browser of the right person to the authorization server, and nobody else's anywhere."""
         if principal != ticket.principal:
-            _say(exchange, 403, "Refused", _FOREIGN)
+            say(exchange, 403, "Refused", _FOREIGN)
             return
-        browser, cookie = _browser(exchange, self._is_secure)
-        _send_to(exchange, await self._sign_ins.begin(link, browser), cookie)
+        browser, cookie = browser_of(exchange, is_secure=self._is_secure)
+        send_to(exchange, await self._sign_ins.begin(link, browser), cookie)
 
     @property
     def _is_secure(self) -> bool:
@@ -269,56 +225,3 @@ class ConnectPages:
     @property
     def _callback(self) -> str:
         return f"{self._sign_ins.base()}{CALLBACK_PATH}"
-
-
-def _members(encoded: str) -> dict[str, str]:
-    """The members of a query or a form; none of one that has too many."""
-    try:
-        return dict(parse_qsl(encoded, keep_blank_values=True, max_num_fields=20))
-    except ValueError:
-        return {}
-
-
-def _say(exchange: HttpExchange, status: int, title: str, text: str, head: bytes = b"") -> None:
-    _show(exchange, status, title, f"<p>{text.translate(IN_HTML)}</p>", head)
-
-
-def _show(exchange: HttpExchange, status: int, title: str, body: str, head: bytes = b"") -> None:
-    """`body` is HTML already, `title` is text."""
-    exchange.respond(status, _HEAD + head, _PAGE.format(title=title.translate(IN_HTML), body=body).encode())
-
-
-def _send_to(exchange: HttpExchange, url: str, cookie: bytes) -> None:
-    location = "".join(char for char in url if "!" <= char <= "~")  # no control character reaches a header
-    exchange.respond(303, _HEAD + cookie + f"Location: {location}\r\n".encode(), b"")
-
-
-def _cookie_name(*, is_secure: bool) -> str:
-    return f"{'__Host-' if is_secure else ''}pactgate-connect"
-
-
-def _sent_browser(exchange: HttpExchange, is_secure: bool) -> str:
-    """The secret of this browser; empty where it has none."""
-    sent = exchange.headers.get("cookie", [])
-    if len(sent) != 1 or len(sent[0]) > _MAX_COOKIE_CHARS:
-        return ""
-    cookies: SimpleCookie = SimpleCookie()
-    try:
-        cookies.load(sent[0])
-    except CookieError:
-        return ""
-    found = cookies.get(_cookie_name(is_secure=is_secure))
-    return found.value if found is not None and _SECRET.fullmatch(found.value) else ""
-
-
-def _browser(exchange: HttpExchange, is_secure: bool) -> tuple[str, bytes]:
-    """The secret of this browser, a new one where it has none, and the header line that keeps it there.
-
-    `Lax`: it has to come along when an authorization server sends the browser back.
-    """
-    secret = _sent_browser(exchange, is_secure) or secrets.token_urlsafe(32)
-    secure = "; Secure" if is_secure else ""
-    name = _cookie_name(is_secure=is_secure)
-    return secret, (
-        f"Set-Cookie: {name}={secret}; Path=/; Max-Age={COOKIE_S}; HttpOnly; SameSite=Lax{secure}\r\n".encode()
-    )

@@ -6,28 +6,32 @@ the console has no way of its own to change anything but sign-ins. Must not: adm
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Coroutine
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final
+from urllib.parse import unquote
 
 import msgspec
 from msgspec import Struct
 
 from pactgate.capture.differences import Difference, differences
+from pactgate.config.sections.auth import ANONYMOUS
 from pactgate.core.events import ConsoleOpened, Emit
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.fault_barrier import FaultBarrier
-from pactgate.core.principal import Principal
+from pactgate.core.principal import Principal, PrincipalKind
 from pactgate.inbound.call_filter import CallFilterError, filter_of, read_filter
 from pactgate.inbound.call_stream import CallStreams
 from pactgate.inbound.console_captures import ConsoleCaptures
 from pactgate.inbound.console_files import ConsoleFiles
 from pactgate.inbound.console_sessions import HEADER, SESSION_PATH, ConsoleSessions, check_page
+from pactgate.inbound.console_sign_in import ConsoleSignIn
 from pactgate.inbound.exchange_tasks import ExchangeTasks, TaskBounds
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.replies import refuse
-from pactgate.inbound.request_head import has_json
+from pactgate.inbound.request_head import Headers, has_json
 from pactgate.policy.access import sees_everything
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Rejection, encode_json
@@ -53,6 +57,8 @@ SignIn = Callable[[str], Coroutine[Any, Any, str]]
 class Access(StrEnum):
     """Who may use a route."""
 
+    PAGE = "page"
+    """Everybody who has loaded the console's page."""
     TOKEN = "token"
     """Whoever has the code or a token; the answer is a session."""
     SESSION = "session"
@@ -78,18 +84,20 @@ class _Pair(Struct):
     after: Any = None
 
 
+_NOBODY: Final = Principal(ANONYMOUS, kind=PrincipalKind.ANONYMOUS)
 _pair: Final = msgspec.json.Decoder(_Pair)
 
 
 class Console:
-    """`on_signed_out` is told when a session has ended, so that what is open under it ends too. `client_entries` gives what each known
-    client has to be told of an address."""
+    """`on_signed_out` is told when a session has ended, so that what is open under it ends too; `credential_end` says when the token of
+    an admitted request ends. `client_entries` gives what each known client has to be told of an address."""
 
     def __init__(
         self,
         sessions: ConsoleSessions,
         streams: CallStreams,
         captures: ConsoleCaptures,
+        people: ConsoleSignIn,
         emit: Emit,
         *,
         sign_in: SignIn,
@@ -98,15 +106,19 @@ class Console:
     ) -> None:
         self.sessions = sessions
         self.on_signed_out: Callable[[], None] = _ignore
+        self.credential_end: Callable[[Headers], float] = _never
         self._files = ConsoleFiles()
         self._streams = streams
         self._captures = captures
+        self.people = people
         self._emit = emit
         self._begin_sign_in = sign_in
         self._client_entries = client_entries
         self._needs_token = needs_token
         self._tasks = ExchangeTasks(_TASKS, FaultBarrier(emit))
         self.routes: Final = (
+            ConsoleRoute("GET", "/console/issuers", Access.PAGE, self._show_issuers),
+            ConsoleRoute("POST", "/console/issuers/", Access.PAGE, self._begin_at_issuer),
             ConsoleRoute("POST", SESSION_PATH, Access.TOKEN, self._sign_in),
             ConsoleRoute("GET", SESSION_PATH, Access.SESSION, self._show_session),
             ConsoleRoute("DELETE", SESSION_PATH, Access.SESSION, self._sign_out),
@@ -121,9 +133,12 @@ class Console:
             ConsoleRoute("POST", "/api/sign-ins/", Access.ADMIN, self._start_sign_in),
         )
 
-    def answer_file(self, exchange: HttpExchange) -> bool:
-        """Answer a request for the page itself, which everybody who reaches the gateway may read. Returns whether it was one."""
-        return not self._routes_of(exchange.path) and self._files.answer(exchange)
+    def answer_anybody(self, exchange: HttpExchange) -> bool:
+        """Answer what everybody may ask who reaches the gateway: the page, and what it needs to sign in. Returns whether it was that."""
+        allowed = self._routes_of(exchange.path)
+        if allowed and all(route.access is Access.PAGE for route in allowed):
+            return self.answer(exchange, _NOBODY)
+        return not allowed and self._files.answer(exchange)
 
     def takes_body(self, exchange: HttpExchange) -> bool:
         """Whether the answer depends on a body."""
@@ -152,6 +167,7 @@ class Console:
 
     def close(self) -> None:
         self._tasks.close()
+        self.people.close()
         self._streams.close()
 
     def _routes_of(self, path: str) -> list[ConsoleRoute]:
@@ -180,8 +196,14 @@ class Console:
         if task is not None:
             exchange.work, exchange.on_disconnect = task, partial(_stop, task)
 
+    def _show_issuers(self, exchange: HttpExchange, nobody: Principal, _: str) -> None:
+        exchange.respond(200, _HEAD, encode_json({"issuers": self.people.issuers()}))
+
+    def _begin_at_issuer(self, exchange: HttpExchange, nobody: Principal, issuer: str) -> None:
+        self.people.begin(exchange, unquote(issuer))
+
     def _sign_in(self, exchange: HttpExchange, admitted: Principal, _: str) -> None:
-        signed_in = self.sessions.open(admitted, exchange.headers)
+        signed_in = self.sessions.open(admitted, exchange.headers, self.credential_end(exchange.headers))
         body = {"key": signed_in.key, **self._facts(admitted)}
         exchange.respond(200, _HEAD + signed_in.cookie, encode_json(body))
         self._emit(ConsoleOpened(admitted.shown, exchange.peer))
@@ -266,3 +288,7 @@ def _stop(task: Any) -> None:
 
 def _ignore() -> None:
     return
+
+
+def _never(headers: Headers) -> float:
+    return math.inf

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import secrets
 from collections import Counter
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from typing import Final
 from msgspec import Struct
 
 from pactgate.core.principal import Principal, PrincipalKind
+from pactgate.inbound.browser_pages import sent_cookie
 from pactgate.inbound.credentials import Admission, AuthError
 from pactgate.inbound.http_exchange import HttpExchange
 from pactgate.inbound.request_head import Headers
@@ -29,7 +31,6 @@ OPERATOR: Final = Principal("console:operator", ADMINISTRATOR, PrincipalKind.LOC
 """Whoever has the code has read it where the gateway was started."""
 MAX_SESSIONS: Final = 100
 SESSION_S: Final = 12 * 3600
-_MAX_COOKIE_CHARS: Final = 4096
 SIGNED_OUT: Final = AuthError(
     401, "Sign in to the console: open the link that `pactgate serve` printed, or use a token."
 )
@@ -76,16 +77,17 @@ class ConsoleSessions:
             return SIGNED_OUT
         return Admission(session.principal, session.expires_at, check_page)
 
-    def open(self, principal: Principal, headers: Headers) -> SignedIn:
-        """Sign in. The code is used up with its sign-in. The oldest session of whoever has most makes room."""
+    def open(self, principal: Principal, headers: Headers, credential_end: float = math.inf) -> SignedIn:
+        """Sign in, until the credential ends. The code is used up with its sign-in. The oldest session of whoever has most makes room."""
         if principal == OPERATOR:
             self.code = secrets.token_urlsafe(32)
         now, token, key = self._wall(), secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         self._sessions = {digest: one for digest, one in self._sessions.items() if one.expires_at > now}
         while len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[self._spare()]
-        self._sessions[_digest(token)] = _Session(_digest(key), principal, now + SESSION_S)
-        return SignedIn(key, self._cookie(headers, token, SESSION_S))
+        end = min(now + SESSION_S, credential_end)
+        self._sessions[_digest(token)] = _Session(_digest(key), principal, end)
+        return SignedIn(key, self._cookie(headers, token, math.ceil(end - now)))
 
     def close(self, headers: Headers) -> bytes:
         """Sign out. Returns the header line that removes the cookie."""
@@ -109,18 +111,8 @@ class ConsoleSessions:
 
     def _sent(self, headers: Headers) -> bytes:
         """The digest of the cookie, which is the name of a session; nothing where there is none."""
-        sent = headers.get("cookie", [])
-        if len(sent) != 1 or len(sent[0]) > _MAX_COOKIE_CHARS:
-            return b""
-        from http.cookies import CookieError, SimpleCookie  # only browsers send cookies that count
-
-        cookies: SimpleCookie = SimpleCookie()
-        try:
-            cookies.load(sent[0])
-        except CookieError:
-            return b""
-        found = cookies.get(self._name(headers))
-        return b"" if found is None else _digest(found.value)
+        found = sent_cookie(headers, self._name(headers))
+        return _digest(found) if found else b""
 
     def _name(self, headers: Headers) -> str:
         """Gateways on other ports of this host have cookies of their own."""

@@ -42,6 +42,12 @@ class Admission(Struct, frozen=True):
     expires_at: float = math.inf
     check: Callable[[HttpExchange], AuthError | None] | None = None
     """What each request must show beside the credential, which may be used by others otherwise."""
+    later_end: float | None = None
+    """When the credential itself ends, where that is not when it has to be checked again."""
+
+    @property
+    def credential_ends_at(self) -> float:
+        return self.expires_at if self.later_end is None else self.later_end
 
 
 class PendingCheck(Struct, frozen=True):

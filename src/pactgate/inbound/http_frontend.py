@@ -44,6 +44,7 @@ from pactgate.state.owned_ids import new_plain_id
 if TYPE_CHECKING:
     from pactgate.inbound.connect_pages import ConnectPages
     from pactgate.inbound.console import Console
+    from pactgate.inbound.console_sign_in import ConsoleSignIn
     from pactgate.inbound.hop import HopSender
     from pactgate.inbound.hop_message import HopClaims
 
@@ -61,7 +62,7 @@ _EXPIRY_SLACK_S: Final = 0.01
 _EXPIRY_LOOK_S: Final = 60.0
 
 
-MakeConnectPages = Callable[[Callable[[], Guard], ExchangeTasks, GuessBrake], "ConnectPages"]
+MakeConnectPages = Callable[[Callable[[], Guard], ExchangeTasks, GuessBrake, "ConsoleSignIn | None"], "ConnectPages"]
 
 
 def _ignore(subject: str) -> None:
@@ -218,7 +219,7 @@ class HttpFrontend:
             return None
         if (connect := self._connect_for(exchange)) is not None and connect.answer(exchange):
             return None
-        if (console := self._console_for(exchange)) is not None and console.answer_file(exchange):
+        if (console := self._console_for(exchange)) is not None and console.answer_anybody(exchange):
             return None
         exchange.extra_head = cors_head(exchange.headers)
         if exchange.method == "OPTIONS":
@@ -257,15 +258,21 @@ class HttpFrontend:
     def _console_for(self, exchange: HttpExchange) -> Console | None:
         """The console; None while nobody has asked for a path that may be its own."""
         is_wanted = exchange.path == "/" or exchange.path.startswith(_CONSOLE)
-        if self._console is None and self._make_console is not None and is_wanted:
+        return self._open_console() if is_wanted else self._console
+
+    def _open_console(self) -> Console | None:
+        if self._console is None and self._make_console is not None:
             self._console = self._make_console()
             self._console.on_signed_out = self.check_again
+            self._console.credential_end = lambda headers: self._guard.credential_end(headers)
         return self._console
 
     def _connect_for(self, exchange: HttpExchange) -> ConnectPages | None:
         """The same for the pages at which callers sign in."""
         if self._connect is None and self._make_connect is not None and exchange.path.startswith(_CONNECT):
-            self._connect = self._make_connect(lambda: self._guard, self._checks, self._brake)
+            console = self._open_console()
+            people = None if console is None else console.people
+            self._connect = self._make_connect(lambda: self._guard, self._checks, self._brake, people)
         return self._connect
 
     def _well_known(self, exchange: HttpExchange) -> None:

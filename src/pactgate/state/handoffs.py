@@ -36,15 +36,16 @@ class Handoffs(Protocol):
 
 
 class MemoryHandoffs:
-    """The notes of one process."""
+    """The notes of one process, no more than `most`."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MAX_NOTES) -> None:
         self._clock = clock
+        self._most = most
         self._notes: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
 
     async def put(self, name: str, data: bytes, life_s: float) -> None:
         now = self._clock()
-        while self._notes and (len(self._notes) >= MAX_NOTES or next(iter(self._notes.values()))[1] <= now):
+        while self._notes and (len(self._notes) >= self._most or next(iter(self._notes.values()))[1] <= now):
             self._notes.popitem(last=False)
         self._notes[name] = data, now + life_s
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,17 @@ def test_a_modern_result_is_as_in_the_script_beside_what_its_era_adds(era: str, 
 def test_a_method_that_nobody_has_is_not_found_in_the_words_of_the_era(tmp_path: Path) -> None:
     assert ask(tmp_path, "modern", "no/such", f"{{{ENVELOPE}}}")[1] == 404
     assert ask(tmp_path, "legacy", "no/such")[1] == 200
+
+
+def test_who_has_seen_his_stream_begin_hears_of_a_change_made_at_once(tmp_path: Path) -> None:
+    server = ScriptedServer(ServerScript(tag="t", era="both", record=str(tmp_path / "record.t"), tools=()))
+    change, heard = threading.Thread(target=server.changed), list[str]()
+
+    def begin() -> None:
+        change.start()
+        change.join(0.1)
+
+    assert server.listen(" 1", heard.append, begin)
+    change.join()
+    server.log.close()
+    assert heard == ['{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}']

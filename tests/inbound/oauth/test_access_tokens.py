@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 import time
 from collections.abc import Callable
 
@@ -20,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from pactgate.core.events import RequestRefused
 from pactgate.core.principal import Principal, PrincipalKind
 from pactgate.inbound.oauth import key_set
+from pactgate.inbound.oauth.introspection import MAX_AGE_S
 from pactgate.inbound.oauth.token_form import MAX_TOKEN_CHARS
 from tests.support.eventually import eventually
 from tests.support.facing import message, modern
@@ -34,7 +36,7 @@ from tests.support.identity_provider import (
     sign,
 )
 from tests.support.raw_http import get, post
-from tests.support.token_guard import auth_for, token_frontend
+from tests.support.token_guard import accepting, auth_for, token_frontend
 
 Make = Callable[[IdentityProvider], str]
 OTHER = "https://other.example"
@@ -349,6 +351,15 @@ async def test_an_introspected_token_is_checked_like_any_other(claims: dict[str,
     async with IdentityProvider() as provider, token_frontend(auth_for(provider, **INTROSPECTING)) as served:
         provider.active["opaque"] = {"active": True, **provider.claims(**claims)}
         assert (await served.ask(modern("server/discover", authorization="Bearer opaque"))).status == 401
+
+
+async def test_an_introspected_token_is_asked_about_again_long_before_it_ends() -> None:
+    async with IdentityProvider() as provider, accepting(auth_for(provider, **INTROSPECTING)) as tokens:
+        now, issuer = time.time(), tokens.issuers[provider.issuer]
+        known = tokens.admit_introspected(issuer, provider.claims(exp=now + 3600))
+        assert known.expires_at <= time.time() + MAX_AGE_S
+        assert known.credential_ends_at == now + 3600 + 30
+        assert tokens.admit_introspected(issuer, provider.claims(exp=None)).credential_ends_at == math.inf
 
 
 async def test_while_the_provider_is_down_a_token_that_is_no_jwt_is_neither_good_nor_bad() -> None:

@@ -71,6 +71,31 @@ const steps = {
     seen.hash = await page.evaluate(() => location.hash);
     seen.cookie = await page.evaluate(() => document.cookie);
   },
+  async sign_in_at_provider() {
+    Object.assign(seen, { overflow: [], serious: [], pictures: 0 });
+    const path = `/console/tools/${given.tool}`;
+    await page.goto(given.origin + path);
+    const button = page.getByRole("button", { name: /^Sign in with / });
+    await button.waitFor();
+    seen.button = await button.innerText();
+    await look("sign-in-light-wide");
+    await button.click();
+    await page.locator(".playground button[type=submit]").click();
+    seen.result = await page.locator(".result").innerText();
+    seen.came_back = await page.evaluate(() => location.pathname + location.hash);
+    seen.cookies = (await browser.cookies(given.origin)).filter((one) => one.name.startsWith("pactgate")).map((one) => one.sameSite); // the provider is on this host too
+    seen.screens = await page.locator("nav a").allInnerTexts();
+    await page.reload();
+    await page.locator(".playground").waitFor();
+  },
+  async link_of_another() {
+    await page.goto(`${given.origin}/console/#key=made-up`);
+    await page.locator("nav a").first().waitFor();
+    await page.goto(`${given.origin}/connect/callback?state=made-up&code=made-up`);
+    seen.refused = await page.locator("main").innerText();
+    await page.getByRole("link", { name: "Back to the console" }).click();
+    await page.locator("nav a").first().waitFor();
+  },
   async paint() {
     const times = [];
     for (let round = 0; round < 5; round++) {

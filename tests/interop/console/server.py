@@ -17,7 +17,12 @@ QUESTION = {
     "message": f"Which colour? {MARKUP}",
     "requestedSchema": {
         "type": "object",
-        "properties": {"colour": {"type": "string", "description": MARKUP}},
+        "properties": {
+            "colour": {"type": "string", "description": MARKUP},
+            "nothing": None,
+            "either": {"anyOf": [None, {"type": "string"}]},
+            "one": {"oneOf": [True]},
+        },
         "required": ["colour"],
     },
 }
@@ -58,7 +63,9 @@ def answer(message: dict[str, Any], method: str, waiting: dict[str, Any]) -> Non
 
 
 def tools() -> list[dict[str, Any]]:
-    hostile = {"type": "object", "title": MARKUP, "properties": {"a": {"type": "string", "description": MARKUP}}}
+    endless = {"type": "object", "properties": {f"part_{number}": {"$ref": "#/$defs/part"} for number in range(30)}}
+    properties = {"a": {"type": "string", "description": MARKUP}, "b": {"$ref": "#/$defs/part"}}
+    hostile = {"type": "object", "title": MARKUP, "properties": properties, "$defs": {"part": endless}}
     named = [
         {"name": "ask", "title": "Ask", "inputSchema": SCHEMA},
         {"name": "long", "inputSchema": SCHEMA},

@@ -21,6 +21,10 @@ const provider = new Provider(issuer, {
     { client_id: 'service', client_secret: 'of-the-service', grant_types: ['client_credentials'], redirect_uris: [], response_types: [] },
     { client_id: 'gateway', client_secret: 'of-the-gateway', grant_types: [], redirect_uris: [], response_types: [] },
     {
+      client_id: 'console', client_secret: 'of-the-console', grant_types: ['authorization_code'],
+      redirect_uris: [`${new URL(resource).origin}/connect/callback`],
+    },
+    {
       client_id: 'desk', application_type: 'native', token_endpoint_auth_method: 'none',
       grant_types: ['authorization_code', 'refresh_token'], redirect_uris: ['http://127.0.0.1:9/callback'],
     },

@@ -61,7 +61,7 @@ class Introspection(Section, frozen=True, kw_only=True):
 
 
 class Login(Section, frozen=True, kw_only=True):
-    """Client with which the gateway has a person sign in, to know who opens a link of `/connect` (OpenID Connect)."""
+    """Client with which people sign in to the console, and show who opens a link of `/connect` (OpenID Connect)."""
 
     client_id: Annotated[
         str,
@@ -74,6 +74,14 @@ class Login(Section, frozen=True, kw_only=True):
     client_secret: Annotated[
         ClientSecret | None, doc("Its secret, as `${VARIABLE}` or `${file:/run/secrets/x}`. Default: a public client.")
     ] = None
+    scopes: Annotated[
+        tuple[ScopeName, ...],
+        doc(
+            "Scopes to ask for at the provider when a person signs in to the console, beside `openid`. Default: the one that allows "
+            "to read, `mcp:read`.",
+            max_length=20,
+        ),
+    ] = ()
 
     def __repr__(self) -> str:
         return f"Login(client_id={self.client_id!r})"
@@ -118,8 +126,8 @@ class Issuer(Section, frozen=True, kw_only=True):
     login: Annotated[
         Login | None,
         doc(
-            "Client with which people show who they are when they open a link of `/connect`. Default: they paste the token or "
-            "key with which their client calls."
+            "Client with which people sign in to the console, and show who they are when they open a link of `/connect`. Default: "
+            "they paste the token or key with which their client calls."
         ),
     ] = None
     clock_skew_ms: Annotated[

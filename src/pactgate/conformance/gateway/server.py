@@ -21,7 +21,7 @@ from typing import Final
 from msgspec import convert
 
 from pactgate.conformance.gateway.script import ServerScript
-from pactgate.conformance.gateway.server_answers import MAX_LISTENERS, ScriptedServer
+from pactgate.conformance.gateway.server_answers import ScriptedServer
 
 _MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 
@@ -62,15 +62,11 @@ class HttpHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """The stream on which a legacy client hears of changes."""
         server = self.server_of
-        if server.script.era == "modern" or len(server.listeners) >= MAX_LISTENERS:
-            return self._whole(405, b"")
-        self._streaming = False
-        self._begin_stream()
         key = f" {server.next_id()}"
-        server.listeners[key] = self._event
+        if server.script.era == "modern" or not server.listen(key, self._event, self._begin_stream):
+            return self._whole(405, b"")
         self._until_gone()
-        server.listeners.pop(key, None)
-        return None
+        return server.end_listening(key)
 
     def do_DELETE(self) -> None:
         self._whole(200, b"")
@@ -147,7 +143,7 @@ def serve_stdio(server: ScriptedServer) -> None:
 
     signal.signal(signal.SIGTERM, lambda *_: None if server.stays else os._exit(0))
     if server.script.era != "modern":
-        server.listeners[" stdio"] = send
+        server.listen(" stdio", send)
     for data in _lines():
         threading.Thread(target=answer, args=(data,), daemon=True).start()
     if server.stays:

@@ -33,7 +33,7 @@ LEGACY: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 _PV: Final = f"{PREFIX}protocolVersion"
 _ASK_S: Final = 15.0
 _LOOK_S: Final = 0.02
-MAX_LISTENERS: Final = 200
+_MAX_LISTENERS: Final = 200
 
 
 class ScriptedServer:
@@ -42,8 +42,9 @@ class ScriptedServer:
     def __init__(self, script: ServerScript) -> None:
         self.script = script
         self.log = ServerLog(script.tag, Path(script.record))
-        self.listeners: dict[str, Send] = {}
+        self._listeners: dict[str, Send] = {}
         """Where notifications about lists go, by the id of a subscription (modern) or of a stream (legacy: it begins with a blank)."""
+        self._listening = threading.Lock()
         self._shown = False
         self._dialogue = Dialogue()
         self.stays = False
@@ -87,10 +88,11 @@ class ScriptedServer:
         label = call.label
         if call.message["method"] == "notifications/cancelled":
             label = self._dialogue.cancel(call) or label
-        self.log.add(is_sent=False, data=data, label=label, exchange=exchange, headers=headers)
         if "id" not in message:
+            self.log.add(is_sent=False, data=data, label=label, exchange=exchange, headers=headers)
             return None
         self._dialogue.begin(call)
+        self.log.add(is_sent=False, data=data, label=label, exchange=exchange, headers=headers)
         try:
             found = self._answer(call)
         finally:
@@ -98,6 +100,19 @@ class ScriptedServer:
         if found is not None:
             self.log.add(is_sent=True, data=found[0], label=label, exchange=exchange, status=found[1])
         return found
+
+    def listen(self, key: str, send: Send, begin: Callable[[], None] = lambda: None) -> bool:
+        """Open a stream of notifications; whether there is room. Who has seen it begin misses no change that he then causes."""
+        with self._listening:
+            if len(self._listeners) >= _MAX_LISTENERS:
+                return False
+            begin()
+            self._listeners[key] = send
+        return True
+
+    def end_listening(self, key: str) -> None:
+        with self._listening:
+            self._listeners.pop(key, None)
 
     def next_id(self) -> str:
         with self._lock:
@@ -107,7 +122,9 @@ class ScriptedServer:
     def changed(self) -> None:
         """Notify everybody who listens that the list of tools has changed."""
         self._shown = True
-        for key, send in [*self.listeners.items()]:
+        with self._listening:
+            listeners = [*self._listeners.items()]
+        for key, send in listeners:
             meta = "" if key.startswith(" ") else f',"params":{{"_meta":{{"{PREFIX}subscriptionId":{key}}}}}'
             data = f'{{"jsonrpc":"2.0","method":"notifications/tools/list_changed"{meta}}}'
             self._sent(send, data, "notifications/tools/list_changed", key)
@@ -181,15 +198,13 @@ class ScriptedServer:
 
     def _on_subscriptions_listen(self, call: ScriptedCall) -> str | None:
         """The stream stays open; the transport ends it with the connection."""
-        if len(self.listeners) < MAX_LISTENERS:
-            meta = f'"_meta":{{"{PREFIX}subscriptionId":{call.id}}}'
-            kept = json.dumps(call.params.get("notifications", {}))
-            send = call.send
-            send(
-                '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":'
-                f"{kept},{meta}}}}}"
-            )
-            self.listeners[call.id] = send
+        meta = f'"_meta":{{"{PREFIX}subscriptionId":{call.id}}}'
+        kept = json.dumps(call.params.get("notifications", {}))
+        acknowledged = (
+            '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":'
+            f"{kept},{meta}}}}}"
+        )
+        self.listen(call.id, call.send, lambda: call.send(acknowledged))
         return None
 
     def _on_tools_call(self, call: ScriptedCall) -> str | None:

@@ -7,6 +7,7 @@ Clients are told that a token is not accepted, and nothing more; the reason is f
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -189,8 +190,10 @@ class AccessTokens:
         if claims.get("iss", issuer.settings.issuer) != issuer.settings.issuer:
             raise TokenRefusedError("its provider says that another issuer made it (iss)")
         now = self._wall()
-        found = self.admission_of(issuer, issuer.check_claims(claims, now))
-        return Admission(found.principal, min(found.expires_at, now + MAX_AGE_S), found.check)
+        granted = issuer.check_claims(claims, now)
+        found = self.admission_of(issuer, granted)
+        end = math.inf if granted.expires_at is None else granted.expires_at
+        return replace(found, expires_at=min(found.expires_at, now + MAX_AGE_S), later_end=end)
 
     # -- what every request must show besides
 

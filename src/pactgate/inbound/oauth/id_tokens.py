@@ -6,7 +6,8 @@ It comes straight from the token endpoint of its issuer, which TLS vouches for, 
 from __future__ import annotations
 
 import base64
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 import msgspec
 
@@ -14,6 +15,43 @@ from pactgate.config.sections.oauth import Issuer
 from pactgate.inbound.oauth.claims import check_times, principal_key, subject_of
 from pactgate.inbound.oauth.quirks import claim_names
 from pactgate.inbound.oauth.token_form import TokenRefusedError
+
+
+class CheckedPerson(Protocol):
+    """What an identity provider says of a person, and what it has to fit."""
+
+    @property
+    def link(self) -> str: ...
+
+    @property
+    def issuer(self) -> Issuer: ...
+
+    @property
+    def access_token(self) -> str: ...
+
+    @property
+    def id_token(self) -> str: ...
+
+    @property
+    def client_id(self) -> str: ...
+
+    @property
+    def nonce(self) -> str: ...
+
+
+class PersonCheck(Protocol):
+    """Asks identity providers. `upstreams/oauth/person.py` has the one there is."""
+
+    def knows(self, issuer: str) -> bool:
+        """Whether people can sign in there."""
+
+    async def begin(
+        self, issuer: str, link: str, redirect_uri: str, browser: str, *, resource: str = "", scopes: Iterable[str] = ()
+    ) -> str:
+        """The URL at which a person signs in. `resource` and `scopes` are what an access token is wanted for. Raises GatewayFailure."""
+
+    async def finish(self, answer: Mapping[str, str], browser: str) -> CheckedPerson | None:
+        """Who it was; None for an answer to something else, or of another browser. Raises GatewayFailure."""
 
 
 def principal_of(id_token: str, issuer: Issuer, client_id: str, nonce: str, now: float) -> str:

@@ -20,6 +20,7 @@ from pactgate.upstreams.oauth import discovery, tokens
 from pactgate.upstreams.oauth.authorization import AuthorizationRequest, ask, read_answer
 from pactgate.upstreams.oauth.client import ClientSettings, OAuthClient, given_client
 from pactgate.upstreams.oauth.connect import TICKET_S, digest
+from pactgate.upstreams.oauth.discovery import AuthorizationServer
 from pactgate.upstreams.oauth.fetcher import SignInFetcher
 from pactgate.upstreams.oauth.steps import Steps, sign_in_failure
 
@@ -44,6 +45,7 @@ class SignedInPerson(Struct, frozen=True):
 
     link: str
     issuer: Issuer
+    access_token: str
     id_token: str
     client_id: str
     nonce: str
@@ -66,13 +68,20 @@ class PersonSignIn:
     def _settings_of(self, issuer: str) -> Issuer | None:
         return next((one for one in self._issuers() if one.issuer == issuer and one.login is not None), None)
 
-    async def begin(self, issuer: str, link: str, redirect_uri: str, browser: str) -> str:
-        """The URL at which a person signs in. Raises GatewayFailure."""
+    async def begin(
+        self, issuer: str, link: str, redirect_uri: str, browser: str, *, resource: str = "", scopes: Iterable[str] = ()
+    ) -> str:
+        """The URL at which a person signs in. `resource` and `scopes` are what an access token is wanted for. Raises GatewayFailure."""
         settings, nonce = self._settings_of(issuer), secrets.token_urlsafe(32)
         assert settings is not None, "only issuers that are known are asked"
-        begun = await self._fetcher(settings).run(_begin(settings, link, redirect_uri, digest(browser), nonce))
-        await self._handoffs.put(f"person {begun.request.state}", msgspec.json.encode(begun), TICKET_S)
-        return f"{begun.request.url}&{urlencode({'nonce': nonce})}"
+        # Entra names people by `oid`, and puts it into an ID token for `profile` only.
+        own = ("openid", "profile") if settings.quirks == "entra" else ("openid",)
+        found, client, request = await self._fetcher(settings).run(
+            _ask(settings, redirect_uri, resource, tuple(dict.fromkeys((*own, *scopes))))
+        )
+        begun = _Begun(link, digest(browser), issuer, nonce, request, client, found.token_endpoint)
+        await self._handoffs.put(f"person {request.state}", msgspec.json.encode(begun), TICKET_S)
+        return f"{request.url}&{urlencode({'nonce': nonce})}"
 
     async def finish(self, answer: Mapping[str, str], browser: str) -> SignedInPerson | None:
         """Who it was; None for an answer to something else, or of another browser. Raises GatewayFailure."""
@@ -89,13 +98,15 @@ class PersonSignIn:
             found = await self._fetcher(settings).run(redeeming)
         except tokens.RefusedGrantError:
             raise sign_in_failure(_WHERE, f"{begun.issuer} did not accept its own code.") from None
-        return SignedInPerson(begun.link, settings, found.id_token, begun.client.id, begun.nonce)
+        return SignedInPerson(begun.link, settings, found.access_token, found.id_token, begun.client.id, begun.nonce)
 
     def _fetcher(self, settings: Issuer) -> SignInFetcher:
         return SignInFetcher(self._client, _WHERE, settings.issuer, provider_urls([settings]))
 
 
-def _begin(settings: Issuer, link: str, redirect_uri: str, browser: str, nonce: str) -> Steps[_Begun]:
+def _ask(
+    settings: Issuer, redirect_uri: str, resource: str, scopes: tuple[str, ...]
+) -> Steps[tuple[AuthorizationServer, OAuthClient, AuthorizationRequest]]:
     login = settings.login
     assert login is not None, "only such issuers are asked"
     found = yield from discovery.find_authorization_server(_WHERE, settings.issuer)
@@ -106,9 +117,9 @@ def _begin(settings: Issuer, link: str, redirect_uri: str, browser: str, nonce: 
         found,
         client,
         redirect_uri=redirect_uri,
-        resource="",
-        scopes=("openid",),
+        resource=resource,
+        scopes=scopes,
         state=secrets.token_urlsafe(32),
         verifier=secrets.token_urlsafe(48),
     )
-    return _Begun(link, browser, settings.issuer, nonce, request, client, found.token_endpoint)
+    return found, client, request
