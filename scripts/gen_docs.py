@@ -22,7 +22,6 @@ sys.path.insert(0, str(ROOT))
 
 from bench.gateways import pages as gateway_pages  # noqa: E402 - as below
 from pactgate import app  # noqa: E402 - the package and the manifest are found from ROOT
-from pactgate.config import reference  # noqa: E402
 from pactgate.config.clients import table as table_of_clients  # noqa: E402
 from pactgate.config.model import Config  # noqa: E402
 from pactgate.conformance import rules as conformance_rules  # noqa: E402
@@ -30,6 +29,7 @@ from pactgate.conformance.gateway.check import PROFILE_VERSION, Family  # noqa: 
 from pactgate.conformance.gateway.checks import CHECKS  # noqa: E402
 from pactgate.conformance.rule import Rule  # noqa: E402
 from pactgate.core import events, failures  # noqa: E402
+from scripts import settings_reference as reference  # noqa: E402
 from tests.requirements import ALL, DOCUMENTS  # noqa: E402
 from tests.requirements.entry import STILL_MISSING, Requirement  # noqa: E402
 from tests.requirements.markers import markers  # noqa: E402

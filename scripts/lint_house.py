@@ -37,7 +37,7 @@ WITHOUT_BEHAVIOUR: Final = ("state/ports.py", "upstreams/channel.py", "core/reco
 RULES: Final = "conformance/rules/"
 """Each file is one rule. Captures that pass and captures that fail prove it; `tests/conformance/test_rules.py` judges them."""
 CHECKS: Final = "conformance/gateway/checks/"
-"""Each file is one check, proved by a recording that passes and one that fails; what they share is proved with them."""
+"""Each check is proved by a recording that passes and one that fails; what they share is proved with them."""
 REGISTRIES: Final = (
     "py" + "pi.org",
     "python" + "hosted.org",
@@ -114,11 +114,11 @@ def unproved(source: Source) -> Iterator[Finding]:
             if not any(captures.glob(f"{kind}_*.json")):
                 yield Finding(source.path, 1, f"{in_project(captures)} has no capture {kind}_*.json")
     elif source.name.startswith(CHECKS):
-        code = f"GWP-{path.stem[3:6]}"
-        recordings = TESTS / "conformance" / "gateway" / "fixtures" / code
-        for kind in ("pass", "fail"):
-            if path.stem.startswith("gwp") and not (recordings / f"{kind}.json").is_file():
-                yield Finding(source.path, 1, f"{in_project(recordings)} has no recording {kind}.json")
+        for code in re.findall(r'^    code = "(GWP-\d{3})"$', source.text, re.MULTILINE):
+            recordings = TESTS / "conformance" / "gateway" / "fixtures" / code
+            for kind in ("pass", "fail"):
+                if not (recordings / f"{kind}.json").is_file():
+                    yield Finding(source.path, 1, f"{in_project(recordings)} has no recording {kind}.json")
     elif not (proof := TESTS / path.with_name(f"test_{path.name}")).is_file():
         yield Finding(source.path, 1, f"its tests are missing: {in_project(proof)}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -141,3 +142,39 @@ async def test_a_secret_that_a_server_prints_or_says_reaches_nobody() -> None:
     assert secret not in state
     assert all(secret not in repr(reply) for reply in told)
     assert "***" in repr(told[1])
+
+
+_OPTIONAL = (
+    "pactgate.audit.audit_log",
+    "pactgate.capture.recorder",
+    "pactgate.config.persist",
+    "pactgate.inbound.connect_pages",
+    "pactgate.inbound.console",
+    "pactgate.inbound.stdio_frontend",
+    "pactgate.stored_replicas",
+    "pactgate.telemetry.trace_export",
+    "pactgate.upstreams.process.child_reaper",
+    "pactgate.upstreams.python_tools",
+    "shutil",
+    "zipfile",
+)
+_START = """
+import asyncio, json, sys
+from pactgate.cli.serve import serve
+from pactgate.app import Gateway
+from pactgate.config.model import Config, ListenSection
+from pactgate.config.server_settings import ServerConfig
+async def main():
+    config = Config(listen=ListenSection(port=0), servers={"up": ServerConfig(id="up", url="http://127.0.0.1:9/mcp")})
+    gateway = Gateway(config, lambda event: None)
+    await gateway.serve_http()
+    await gateway.start()
+    await gateway.stop(0)
+asyncio.run(main())
+"""
+
+
+def test_a_gateway_over_http_imports_no_part_that_nothing_asks_for() -> None:
+    code = f"{_START}\nprint(json.dumps([name for name in {_OPTIONAL!r} if name in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert json.loads(done.stdout) == []

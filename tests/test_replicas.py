@@ -8,7 +8,7 @@ import sys
 
 from pactgate.config.model import Config
 from pactgate.config.sections.state import NEEDS_STORE, StateSection
-from pactgate.replicas import KeyedReplicas, Replicas, _advertised, replicas_of
+from pactgate.replicas import KeyedReplicas, Replicas, replicas_of
 from pactgate.state.memory_cache import MemoryCache
 from pactgate.state.memory_rates import MemoryRateStore
 
@@ -33,7 +33,7 @@ def test_one_gateway_alone_imports_nothing_for_it() -> None:
 
 
 def test_one_gateway_alone_keeps_everything_in_its_process() -> None:
-    alone = replicas_of(Config(), lambda event: None, lambda: None)
+    alone = replicas_of(Config())
     cache = MemoryCache(Config().cache)
     assert type(alone) is Replicas
     assert alone.cache(cache, lambda server: None) is cache
@@ -44,18 +44,9 @@ def test_one_gateway_alone_keeps_everything_in_its_process() -> None:
 
 
 def test_replicas_with_a_key_alone_say_what_they_do_not_share() -> None:
-    replicas = replicas_of(Config(state=StateSection(key=KEY)), lambda event: None, lambda: None)
+    replicas = replicas_of(Config(state=StateSection(key=KEY)))
     assert isinstance(replicas, KeyedReplicas)
     facts = replicas.facts()
     assert facts is not None
     assert facts["store"] is None
     assert facts["notShared"] == list(NEEDS_STORE)
-
-
-def test_the_advertised_address_gets_the_port_that_was_bound_unless_it_has_its_own() -> None:
-    assert _advertised("10.0.0.5", 7412) == "10.0.0.5:7412"
-    assert _advertised("10.0.0.5:80", 7412) == "10.0.0.5:80"
-    assert _advertised("gateway-0.gateways", 7412) == "gateway-0.gateways:7412"
-    assert _advertised("fd00::5", 7412) == "[fd00::5]:7412"
-    assert _advertised("[fd00::5]", 7412) == "[fd00::5]:7412"
-    assert _advertised("[fd00::5]:80", 7412) == "[fd00::5]:80"

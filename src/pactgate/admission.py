@@ -23,12 +23,12 @@ from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.key_watch import KeyWatch
 from pactgate.inbound.subject_tokens import SubjectTokens
 from pactgate.inbound.unix_socket import local_user
-from pactgate.state.revoked_keys import RevokedKeys
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.documents import DocumentClient
 
 if TYPE_CHECKING:
     from pactgate.inbound.oauth.access_tokens import AccessTokens
+    from pactgate.state.revoked_keys import RevokedKeys
 
 _TOKEN_BYTES: Final = 32
 

@@ -7,35 +7,34 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pactgate import __version__
-from pactgate.audit.audit_log import AuditLog
-from pactgate.audit.call_history import CallHistory
-from pactgate.capture.recorders import GatewayRecorders
-from pactgate.catalog.caller_sessions import CALLER_SESSION_POOL
 from pactgate.catalog.connections import Connections, ServerChanges
 from pactgate.catalog.definition_pins import Pinning
 from pactgate.catalog.discovery_report import DiscoveryReport
+from pactgate.catalog.name_resolution import NameResolution
+from pactgate.catalog.own_catalogs import OwnCatalogs
 from pactgate.catalog.surfaces import Surfaces, ViewSettings
 from pactgate.catalog.views import View
 from pactgate.config.load import load
 from pactgate.config.model import Config
-from pactgate.config.persist import keep
+from pactgate.config.problems import Path as SettingPath
 from pactgate.config.server_settings import ServerConfig
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import CacheFailed, Emit, Event, GatewayStarted, GatewayStopped
-from pactgate.core.fault_barrier import FaultBarrier, Listeners
-from pactgate.core.masking import Mask
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.values import Caller
 from pactgate.endpoint import HttpEndpoint
-from pactgate.inbound.stdio_frontend import serve_stdio
 from pactgate.library import Library
+from pactgate.observers import Observers
+from pactgate.outgoing import Outgoing, shared_client
 from pactgate.pipeline import gates, status
+from pactgate.pipeline.capabilities import relayable_of
 from pactgate.pipeline.change_notifications import ChangeNotifications
 from pactgate.pipeline.deadline import TimeoutQueue
 from pactgate.pipeline.dispatch import Dispatch
@@ -46,7 +45,7 @@ from pactgate.pipeline.kernel import Kernel
 from pactgate.pipeline.live_configuration import LiveConfiguration
 from pactgate.pipeline.management import Management
 from pactgate.pipeline.notification_relay import NotificationRelay
-from pactgate.pipeline.server_requests import ServerRequestBridge, relayable_of
+from pactgate.pipeline.server_requests import ServerRequestBridge
 from pactgate.pipeline.subscriptions import Subscriptions
 from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.tool_policy import PolicyTable
@@ -57,21 +56,11 @@ from pactgate.policy.result_cache import ResultCache
 from pactgate.policy.result_pages import PagedResultStore
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import Era
-from pactgate.replicas import replicas_of
+from pactgate.replicas import Replicas, replicas_of
 from pactgate.sign_ins import SignIns
 from pactgate.state.known_lists import KnownLists
 from pactgate.state.memory_cache import MemoryCache
-from pactgate.telemetry.log import EventLogger
-from pactgate.telemetry.metrics import Metrics
-from pactgate.telemetry.server_logs import ServerLogs
 from pactgate.telemetry.snapshot import GatewaySnapshot, Gauge
-from pactgate.upstreams.dialer import Dialer
-from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.http.pool import PoolLimits
-from pactgate.upstreams.process.child_reaper import ChildReaper
-
-if TYPE_CHECKING:
-    from pactgate.telemetry.trace_export import TraceExport
 
 NAME: Final = "pactgate"
 GRACE_S: Final = 5.0
@@ -86,6 +75,12 @@ def server_info() -> dict[str, Any]:
 
 def _views(config: Config) -> ViewSettings:
     return ViewSettings({name: View(name, one) for name, one in config.views.items()}, config.callers)
+
+
+def _keep(running: Config, path: SettingPath, value: Any) -> None:
+    from pactgate.config.persist import keep  # the editors of files, for the few changes that are kept
+
+    keep(running, path, value)
 
 
 def _ignore(event: Event) -> None:
@@ -107,17 +102,21 @@ class Gateway:
     def __init__(self, config: Config, emit: Emit, *, owns_process: bool = False) -> None:
         """`owns_process`: nothing else runs in this process, so orphans of the servers may be adopted and ended."""
         self.config = config
-        self._listeners = Listeners()
-        self._emit = self._listeners.emit
-        self.metrics = Metrics()
         info = server_info()
-        self._mask = Mask(config.secrets)
-        self._log = EventLogger(self._mask)
         self._encoded_info = encode_json(info)
+        client = shared_client(config)
+        self.observers = observers = Observers(
+            config,
+            client,
+            servers=lambda: self.config.servers,
+            gates=lambda: [gate.name for gate in self.tool_call.gates],
+            embedder=None if emit is _ignore else emit,
+        )
+        self._emit = observers.emit
         self.policies = PolicyTable(config, self._encoded_info)
         self.on_look_again: Callable[[], None] = _nothing
         """Called when another replica has taken rights away: the configuration may have changed."""
-        self._replicas = replicas_of(config, self._emit, self._look_again)
+        self._replicas = self._shared(config)
         self._permissions = Permissions(config) if config.permissions else None
         self._views = _views(config)
         self._cache = MemoryCache(config.cache)
@@ -133,39 +132,27 @@ class Gateway:
         )
         self.results = ResultCache(self._replicas.cache(self._cache, self._cache_stale), self._cache_failed)
         self._rates = RatePolicy(config.rate_limits, self._replicas.rates())
-        self._taps = GatewayRecorders(config.capture, config.secrets, self._emit, NAME)
-        self.server_logs = ServerLogs(self._mask)
-        self.stories = CallHistory(lambda: [gate.name for gate in self.tool_call.gates], mask=self._mask)
-        self._audit = self._audit_log()
-        # Slots of calls are shared fairly between clients, connections come first come, first served: so slots have to run out first,
-        # also where several servers are at one origin.
-        self._client = HttpClient(PoolLimits(max_open=max(PoolLimits().max_open, config.limits.max_in_flight)))
-        self._traces = self._trace_export()
-        self._listeners.add("metrics", self.metrics.emit)
-        if self._traces is not None:
-            self._listeners.add("traces", self._traces.tracer.emit)
-        self._listeners.add("log", self._log.emit)
-        self._listeners.add("call history", self.stories.emit)
-        if self._audit is not None:
-            self._listeners.add("audit", self._audit.emit)
-        if emit is not _ignore:
-            self._listeners.add("embedder", emit)
         self._waits_for_client = False
-        self._client_capabilities: dict[str, Any] = {}
-        self._private_client = HttpClient(CALLER_SESSION_POOL)
         self.sign_ins = SignIns(
             lambda: self.config,
-            self._client,
+            client,
             self._replicas.handoffs(),
-            know=self._know_tokens,
+            know=observers.know_tokens,
             address=lambda: self.http.address,
         )
-        self._child_reaper = ChildReaper(adopts=owns_process)
+        self._outgoing = Outgoing(
+            lambda: self.config,
+            client,
+            self.sign_ins,
+            observers,
+            client_info=info,
+            owns_process=owns_process,
+        )
         self.configuration = LiveConfiguration(
             lambda: self.config,
             apply=self._apply,
             connected=lambda: {id_ for id_ in self.connections.servers if self.connections.connected(id_)},
-            keep=keep,
+            keep=_keep,
             emit=self._emit,
         )
         self._management = Management(
@@ -174,27 +161,28 @@ class Gateway:
             connections=lambda: self.connections,
             rates=self._rates,
             book=lambda: self.policies,
-            tell=self.stories.get,
+            tell=observers.stories.get,
         )
-        self._known_lists = KnownLists(os.environ, config.file)
         self.connections = Connections(
             config.servers.values(),
-            lambda server: self._dialer(server, info),
+            lambda server: self._outgoing.dialer(server, self._management if server is _OWN else None),
             naming=config.naming.exposed,
             categories=config.categories,
             server_info=self._encoded_info,
             own_resources=(status.DEFINITION,),
             emit=self._emit,
-            mask=self._mask,
+            mask=observers.mask,
             max_age_s=config.discovery.discovery_interval_ms / 1000,
             first_list_wait_s=config.discovery.first_list_wait_ms / 1000,
             built_in=(_OWN,),
             permissions=self._permissions,
             views=self._views,
             pinning=Pinning(config.lock.mode, config.pins),
-            known_lists=self._known_lists,
+            known_lists=KnownLists(os.environ, config.file),
         )
         self.connections.on_catalog_changed = self._catalog_changed
+        own_catalogs = OwnCatalogs(self.connections, self._emit, observers.mask)
+        names = NameResolution(self.connections, own_catalogs)
         self._housekeeping = Housekeeping(self._cache, self._pages, self.connections, self._emit)
         self.relay = NotificationRelay()
         subscriptions = Subscriptions(
@@ -208,7 +196,7 @@ class Gateway:
         self.connections.on_updated = self.changes.on_updated
         self.facts = GatewaySnapshot(
             connections=self.connections,
-            metrics=self.metrics,
+            metrics=observers.metrics,
             cache=self._cache,
             results=self.results,
             overload=self._overload,
@@ -232,6 +220,7 @@ class Gateway:
         self._timeouts = TimeoutQueue(FaultBarrier(self._emit))
         self.tool_call = gates.tool_call(
             connections=self.connections,
+            names=names,
             bridge=self.bridge,
             dispatch=Dispatch(self.connections, self._overload, self.results, self.bridge, self._replicas.on_write),
             rates=self._rates,
@@ -242,10 +231,11 @@ class Gateway:
             timeouts=self._timeouts,
             server_info=self._encoded_info,
             emit=self._emit,
-            mask=self._mask,
+            mask=observers.mask,
         )
         forward = Forward(
             self.connections,
+            names,
             self.results,
             lambda: self.policies,
             self.bridge,
@@ -257,16 +247,16 @@ class Gateway:
             cursors=self._replicas.signer("cursor"),
             emit=self._emit,
         )
-        handlers = Handlers(self.connections, self.tool_call, forward, self.changes, self.relay, info)
+        handlers = Handlers(self.connections, own_catalogs, self.tool_call, forward, self.changes, self.relay, info)
         self.kernel = Kernel(
             handlers.table(),
             policies=lambda: self.policies,
             hearing=self.changes,
             emit=self._emit,
-            mask=self._mask,
-            audit=self._audit,
+            mask=observers.mask,
+            audit=observers.audit,
             rates=self._rates,
-            tracer=None if self._traces is None else self._traces.tracer,
+            tracer=None if observers.traces is None else observers.traces.tracer,
             on_notice=self.bridge.notice,
         )
 
@@ -277,15 +267,12 @@ class Gateway:
             connections=self.connections,
             facts=self.facts,
             snapshot=self.snapshot,
-            stories=self.stories,
-            server_logs=self.server_logs,
-            listeners=self._listeners,
-            recorders=self._taps,
+            observers=observers,
             replicas=self._replicas,
             sign_ins=self.sign_ins,
-            client=self._client,
+            client=client,
             on_keys=partial(self._overload.share, True),
-            on_token=lambda token: self._know([token]),
+            on_token=lambda token: observers.know([token]),
             on_gone=self._forget,
         )
 
@@ -297,8 +284,7 @@ class Gateway:
             connects
         ):  # before anything is waited for: the endpoint may be open, and the first list has to know whom to wait for
             self.connections.start()
-        if self._traces is not None:
-            self._traces.start()
+        self.observers.start_traces()
         await self.sign_ins.start(self.connections)
         self._housekeeping.start(self.config.cache.cleanup_interval_ms)
         await self._replicas.start()
@@ -312,13 +298,14 @@ class Gateway:
 
     async def open_audit(self) -> None:
         """Take hold of the audit log, where there is one; nothing is served before. Raises GatewayFailure."""
-        if self._audit is not None:
-            await self._audit.start()
+        await self.observers.open_audit()
 
     async def serve_stdio(
         self, scope: str | None = None, *, view: str | None = None, roles: frozenset[str] = frozenset()
     ) -> None:
         """Serve one caller on standard input and output until it goes away; with a `scope`, that server alone, or one view."""
+        from pactgate.inbound.stdio_frontend import serve_stdio  # gateways over HTTP never need it
+
         await serve_stdio(
             self.kernel,
             emit=self._emit,
@@ -326,7 +313,7 @@ class Gateway:
             view=view,
             roles=roles,
             max_message_bytes=self.config.limits.max_request_bytes,
-            tap=self._taps.stdio_caller(),
+            tap=self.observers.recorders.stdio_caller(),
             on_client=self._on_only_client,
         )
 
@@ -339,9 +326,8 @@ class Gateway:
         """The only client of the gateway: its capabilities are those of every session with a server."""
         if self._waits_for_client:
             self._waits_for_client = False
-            self._client_capabilities = offered = relayable_of(caller, Era.LEGACY)
-            self._known_lists.offered = encode_json(offered).decode() if offered else ""
-            self.connections.start()
+            self._outgoing.capabilities = offered = relayable_of(caller, Era.LEGACY)
+            self.connections.start(offered)
 
     async def stop(self, grace_s: float = GRACE_S, *, reason: str = "asked to") -> None:
         """End everything, in reverse order, within the grace period and the shutdown steps of the child processes."""
@@ -359,14 +345,9 @@ class Gateway:
         self._timeouts.close()
         await self._housekeeping.stop()
         self._pages.clear()
-        if self._traces is not None:
-            await self._traces.stop()
-        await self._client.close()
-        await self._private_client.close()
-        await self._child_reaper.close()
-        await self._taps.close()
-        if self._audit is not None:
-            await self._audit.stop()
+        await self.observers.end_traces()
+        await self._outgoing.close()
+        await self.observers.close()
         self._emit(GatewayStopped(reason))
 
     @classmethod
@@ -393,7 +374,7 @@ class Gateway:
 
     async def _apply(self, config: Config) -> ServerChanges:
         before, self.config = self.config, config
-        self._know(config.secrets)
+        self.observers.know(config.secrets)
         self.http.apply(config)
         if self.http.is_open and config.auth != before.auth:
             await self._replicas.rights_removed()
@@ -413,7 +394,7 @@ class Gateway:
             pinning=Pinning(config.lock.mode, config.pins),
         )
         self.sign_ins.keep_only(config.servers)
-        self.server_logs.keep_only(config.servers)
+        self.observers.server_logs.keep_only(config.servers)
         if config.cache != before.cache:
             for server in self.connections.servers:
                 self.results.drop_server(server)  # what was kept was kept by other rules
@@ -431,7 +412,8 @@ class Gateway:
 
     def snapshot(self) -> dict[str, Any]:
         """The state of the gateway as the admin API and the command line show it. No secrets, no command lines."""
-        audit = None if self._audit is None else {"trouble": self._audit.trouble}
+        log = self.observers.audit
+        audit = None if log is None else {"trouble": log.trouble}
         about = {"name": NAME, "version": __version__, "address": self.http.address, "audit": audit}
         return {**about, "state": self._replicas.facts(), **self.facts.snapshot()}
 
@@ -440,14 +422,13 @@ class Gateway:
         self._emit(event)
 
     def _counters(self) -> list[Gauge]:
-        return [*self._replicas.counters(), *([] if self._traces is None else self._traces.counters())]
+        return [*self._replicas.counters(), *self.observers.counters()]
 
     def _gauges(self) -> list[Gauge]:
-        audit = [] if self._audit is None else [float(self._audit.trouble is not None)]
         return [
-            *(("pactgate_audit_failing", "1 while the audit log can't be written.", failing) for failing in audit),
+            *self.observers.gauges(),
             *self._replicas.gauges(),
-            ("pactgate_children", "Processes of servers.", len(self._child_reaper)),
+            ("pactgate_children", "Processes of servers.", self._outgoing.child_count),
             ("pactgate_sessions", "Sessions of legacy clients over HTTP.", self.http.session_count),
             ("pactgate_suspended_calls", "Calls that wait until their client was asked.", self.bridge.suspended_count),
             (
@@ -457,49 +438,13 @@ class Gateway:
             ),
         ]
 
-    def _dialer(self, server: ServerConfig, info: dict[str, Any]) -> Dialer:
-        grant, caller_grants = self.sign_ins.grants_of(server)
-        return Dialer(
-            server,
-            client=self._client,
-            child_reaper=self._child_reaper,
-            emit=self._emit,
-            client_info=info,
-            max_frame_bytes=self.config.limits.max_upstream_frame_bytes,
-            make_tap=self._taps.server,
-            private_client=self._private_client,
-            private_paths=self.config.private_paths,
-            output=self.server_logs,
-            inside=self._management if server is _OWN else None,
-            capabilities=lambda: self._client_capabilities,
-            grant=grant,
-            caller_grants=caller_grants,
-        )
+    def _shared(self, config: Config) -> Replicas:
+        """What this gateway shares with others."""
+        if config.state.url is None:
+            return replicas_of(config)
+        from pactgate.stored_replicas import StoredReplicas  # one gateway alone does not pay for it
 
-    def _trace_export(self) -> TraceExport | None:
-        if self.config.telemetry.endpoint is None:
-            return None
-        from pactgate.telemetry.trace_export import TraceExport  # who exports nothing does not pay for it
-
-        return TraceExport(
-            self.config.telemetry,
-            self._client,
-            self._emit,
-            version=__version__,
-            servers=lambda: self.config.servers,
-            mask=self._mask,
-        )
-
-    def _audit_log(self) -> AuditLog | None:
-        settings = self.config.audit
-        if settings.file is None:
-            return None
-        return AuditLog(
-            settings,
-            version=__version__,
-            masking=self._mask.start,
-            emit=self._emit,
-        )
+        return StoredReplicas(config, self._emit, self._look_again)
 
     def _catalog_changed(self, server: str) -> None:
         """What was kept of a server is about what it offered before."""
@@ -527,16 +472,6 @@ class Gateway:
         access = self.connections.catalog_for(caller).access
         may_use = None if access is None else access.may_use
         return self._status.read(uri, caller) or self._pages.read_resource(caller.owner, uri, may_use)
-
-    def _know(self, secrets: Iterable[str]) -> None:
-        """Mask these values from now on, in messages, log lines and captures, beside those known before."""
-        self._mask.know(secrets)
-        self._taps.know(secrets)
-
-    def _know_tokens(self, tokens: Collection[str]) -> None:
-        """The same for tokens of sign-ins."""
-        self._mask.know_tokens(tokens)
-        self._taps.know_tokens(tokens)
 
     def _forget(self, subject: str) -> None:
         """Drop everything that is kept for a subject that may no longer call."""

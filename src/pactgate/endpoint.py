@@ -11,31 +11,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pactgate.admission import Admission
-from pactgate.audit.call_history import CallHistory
-from pactgate.capture.recorders import GatewayRecorders
 from pactgate.catalog.connections import Connections
 from pactgate.config.model import Config
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.core.fault_barrier import Listeners
 from pactgate.core.principal import Principal
-from pactgate.inbound.call_stream import CallStreams
-from pactgate.inbound.console import Console
-from pactgate.inbound.console_captures import ConsoleCaptures
 from pactgate.inbound.console_sessions import ConsoleSessions
-from pactgate.inbound.console_sign_in import ConsoleSignIn
 from pactgate.inbound.http_frontend import HttpFrontend
 from pactgate.inbound.http_server import HttpServer
 from pactgate.inbound.peer_address import TrustedProxies
 from pactgate.inbound.server_limits import ServerLimits
+from pactgate.observers import Observers
 from pactgate.pipeline.kernel import Kernel
 from pactgate.policy.access import sees_everything
 from pactgate.replicas import Replicas
 from pactgate.sign_ins import SignIns
-from pactgate.telemetry.server_logs import ServerLogs
 from pactgate.telemetry.snapshot import GatewaySnapshot
 from pactgate.upstreams.http.client import HttpClient
 
 if TYPE_CHECKING:
+    from pactgate.inbound.console import Console
     from pactgate.upstreams.oauth.browser_sign_in import BrowserSignIns
 
 
@@ -50,10 +44,7 @@ class HttpEndpoint:
         connections: Connections,
         facts: GatewaySnapshot,
         snapshot: Callable[[], dict[str, Any]],
-        stories: CallHistory,
-        server_logs: ServerLogs,
-        listeners: Listeners,
-        recorders: GatewayRecorders,
+        observers: Observers,
         replicas: Replicas,
         sign_ins: SignIns,
         client: HttpClient,
@@ -69,17 +60,14 @@ class HttpEndpoint:
         self._connections = connections
         self._facts = facts
         self._snapshot = snapshot
-        self._stories = stories
-        self._server_logs = server_logs
-        self._listeners = listeners
-        self._recorders = recorders
+        self._observers = observers
         self._replicas = replicas
         self._browser_sign_ins: BrowserSignIns | None = None
         self._sign_ins = sign_ins
         self._on_token = on_token
         self._on_gone = on_gone
         self._admission = Admission(
-            config, client, listeners.emit, sign_ins.subject_tokens, revoked=replicas.revoked, on_keys=on_keys
+            config, client, observers.emit, sign_ins.subject_tokens, revoked=replicas.revoked, on_keys=on_keys
         )
         self._console_sessions: ConsoleSessions | None = None
         self._frontend: HttpFrontend | None = None
@@ -87,26 +75,27 @@ class HttpEndpoint:
 
     async def open(self) -> str:
         """Listen on the configured address and socket. Raises GatewayFailure where it can't, or the file of API keys can't be read."""
-        config, emit = self._config, self._listeners.emit
+        config, emit = self._config, self._observers.emit
         self.open_keys()
         token = self._admission.make_token()
         if token is not None:
             self._on_token(token)
-        console = self._console() if config.has_console else None
+        if config.has_console:
+            self._console_sessions = ConsoleSessions(time.time, is_secure=config.listen.tls is not None)
         self._frontend = frontend = HttpFrontend(
             self._kernel,
             self._admission.first_guard(self._console_sessions),
             reach=self._connections,
             snapshot=self._snapshot,
             metrics=self._facts.render_metrics,
-            stories=self._stories,
-            server_logs=self._server_logs,
+            stories=self._observers.stories,
+            server_logs=self._observers.server_logs,
             traffic=self._facts.traffic,
             emit=emit,
             sessions=config.sessions,
-            tap=self._recorders.http_callers(),
+            tap=self._observers.recorders.http_callers(),
             new_id=self._replicas.new_id,
-            console=console,
+            console=None if self._console_sessions is None else partial(self._console, self._console_sessions),
             connect=self._sign_ins.pages,
         )
         await self._replicas.open(frontend)
@@ -172,30 +161,35 @@ class HttpEndpoint:
             await self._browser_sign_ins.close()
         await self._admission.close()
 
-    def _console(self) -> Console:
-        self._console_sessions = ConsoleSessions(time.time, is_secure=self._config.listen.tls is not None)
+    def _console(self, sessions: ConsoleSessions) -> Console:
+        """Made when somebody opens it."""
+        from pactgate.inbound.call_stream import CallStreams
+        from pactgate.inbound.console import Console
+        from pactgate.inbound.console_captures import ConsoleCaptures
+        from pactgate.inbound.console_sign_in import ConsoleSignIn
+
         streams = CallStreams(
-            self._stories,
+            self._observers.stories,
             self._servers_for,
-            listen=partial(self._listeners.add, "console"),
-            unlisten=partial(self._listeners.remove, "console"),
+            listen=partial(self._observers.listeners.add, "console"),
+            unlisten=partial(self._observers.listeners.remove, "console"),
         )
         captures = ConsoleCaptures(
-            self._config.capture.dir, lambda count, keeps: self._stories.latest(count, None, keeps)
+            self._config.capture.dir, lambda count, keeps: self._observers.stories.latest(count, None, keeps)
         )
         people = ConsoleSignIn(
-            self._sign_ins.console_person,
-            self._console_sessions,
-            self._listeners.emit,
+            self._sign_ins.console_person(),
+            sessions,
+            self._observers.emit,
             auth=lambda: self._config.auth,
             base=self._sign_ins.base,
         )
         return Console(
-            self._console_sessions,
+            sessions,
             streams,
             captures,
             people,
-            self._listeners.emit,
+            self._observers.emit,
             sign_in=self._sign_in,
             client_entries=self._client_entries,
             needs_token=self._needs_token,
@@ -222,7 +216,7 @@ class HttpEndpoint:
         return await self._browser_sign_ins.begin(self._config.servers[server])
 
     def _sign_in_failed(self, server: str, reason: str) -> None:
-        self._server_logs.wrote(server, [f"sign-in: {reason}".encode()])
+        self._observers.server_logs.wrote(server, [f"sign-in: {reason}".encode()])
 
     def _servers_for(self, principal: Principal) -> list[dict[str, Any]]:
         """The rows of the servers that exist for a client."""

@@ -9,18 +9,19 @@ import asyncio
 import base64
 import os
 from collections.abc import Callable, Collection
-from functools import partial
+from functools import cached_property
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.sign_in_watch import SignInWatch
 from pactgate.config.model import Config
 from pactgate.config.sections.state import StateSection
 from pactgate.config.server_settings import ServerConfig
+from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure, Kind
-from pactgate.inbound.connect_pages import ConnectPages
-from pactgate.inbound.console_sign_in import MAX_PENDING
-from pactgate.inbound.http_frontend import MakeConnectPages
+from pactgate.inbound.auth import Guard
+from pactgate.inbound.guess_brake import GuessBrake
 from pactgate.inbound.subject_tokens import SubjectTokens
 from pactgate.pipeline.sign_in_bridge import SignInBridge
 from pactgate.state.credential_keys import KEY_VARIABLE, GivenKeys
@@ -28,10 +29,14 @@ from pactgate.state.credential_store import CredentialStore
 from pactgate.state.handoffs import Handoffs, MemoryHandoffs
 from pactgate.state.sealing_keys import keys_of
 from pactgate.upstreams.http.client import HttpClient
-from pactgate.upstreams.oauth.connect import CallerSignIns
 from pactgate.upstreams.oauth.grants import CallerGrants, GrantMaker, server_grant
-from pactgate.upstreams.oauth.person import PersonSignIn
 from pactgate.upstreams.oauth.server_grant import Know, ServerGrant
+
+if TYPE_CHECKING:
+    from pactgate.inbound.connect_pages import ConnectPages
+    from pactgate.inbound.console_sign_in import ConsoleSignIn
+    from pactgate.upstreams.oauth.connect import CallerSignIns
+    from pactgate.upstreams.oauth.person import PersonSignIn
 
 
 class SignIns:
@@ -54,28 +59,47 @@ class SignIns:
         self._maker = GrantMaker(client, self._store, know, self.subject_tokens.of)
         self._grants: dict[str, ServerGrant] = {}
         self._of_callers: dict[str, CallerGrants] = {}
-        self.links = CallerSignIns(
-            lambda: config().servers,
+        self._client = client
+        self._handoffs = handoffs
+        self._watch: SignInWatch | None = None
+
+    @cached_property
+    def links(self) -> CallerSignIns:
+        """Where callers sign in: made for the first that has to, by a call or at a browser."""
+        from pactgate.upstreams.oauth.connect import CallerSignIns
+
+        return CallerSignIns(
+            lambda: self._config().servers,
             self._maker,
-            handoffs,
+            self._handoffs,
             self._of_callers,
             base=self.base,
-            document=lambda: config().client_document,
+            document=lambda: self._config().client_document,
         )
-        self._person = PersonSignIn(lambda: config().auth.issuers, client, handoffs)
-        self.console_person = PersonSignIn(lambda: config().auth.issuers, client, MemoryHandoffs(most=MAX_PENDING))
-        """Signs people in to the console, which is one of this gateway. Anybody may begin that, so it has a place of its own."""
-        self._watch: SignInWatch | None = None
 
     @property
     def bridge(self) -> SignInBridge | None:
         """Asks callers for their sign-ins; None where none could be kept."""
-        return None if self._store is None else SignInBridge(self.links)
+        return None if self._store is None else SignInBridge(lambda: self.links)
 
-    @property
-    def pages(self) -> MakeConnectPages:
-        """Makes the pages at which callers sign in."""
-        return partial(ConnectPages, self.links, self._person)
+    def pages(
+        self, guard: Callable[[], Guard], emit: Emit, brake: GuessBrake, console: ConsoleSignIn | None
+    ) -> ConnectPages:
+        """The pages at which callers sign in, made when a browser comes."""
+        from pactgate.inbound.connect_pages import ConnectPages
+
+        return ConnectPages(self.links, self._person(self._handoffs), guard, emit, brake, console)
+
+    def console_person(self) -> PersonSignIn:
+        """Signs people in to the console, which is one of this gateway. Anybody may begin that, so it has a place of its own."""
+        from pactgate.inbound.console_sign_in import MAX_PENDING
+
+        return self._person(MemoryHandoffs(most=MAX_PENDING))
+
+    def _person(self, handoffs: Handoffs) -> PersonSignIn:
+        from pactgate.upstreams.oauth.person import PersonSignIn
+
+        return PersonSignIn(lambda: self._config().auth.issuers, self._client, handoffs)
 
     def grants_of(self, server: ServerConfig) -> tuple[ServerGrant | None, CallerGrants | None]:
         """The grant of the session that all share, and where each caller has its own, the place of those. Made anew."""

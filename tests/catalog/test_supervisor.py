@@ -15,6 +15,7 @@ import pytest
 from msgspec import Raw
 
 from pactgate.catalog.backoff import Backoff
+from pactgate.catalog.server_row import server_row
 from pactgate.catalog.supervisor import MAX_HISTORY, Supervisor
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import Event, ServerConnecting, ServerFailed
@@ -73,18 +74,6 @@ async def running(config: ServerConfig, backoff: Backoff = QUICK) -> AsyncIterat
         await watched.child_reaper.close()
 
 
-@pytest.mark.requirement("S0/ECO-200")
-async def test_a_connected_server_says_so_and_counts_its_tools() -> None:
-    async with running(scripted()) as watched:
-        await watched.supervisor.lists.settled.wait()
-        row = watched.supervisor.row()
-    assert row["status"] == "connected"
-    assert row["lastError"] is None
-    assert row["lastConnectedAt"] is not None
-    assert row["toolCount"] == 10
-    assert (row["era"], row["transport"]) == ("legacy", "stdio")
-
-
 @pytest.mark.requirement("S0/ECO-101")
 async def test_an_always_failing_server_is_tried_max_retries_plus_one_times_and_the_error_says_so(
     tmp_path: Path,
@@ -93,7 +82,7 @@ async def test_an_always_failing_server_is_tried_max_retries_plus_one_times_and_
     config = scripted(options=options, max_retries=3, era="legacy")
     async with running(config, Backoff(first_s=0.01, cap_s=0.02, after_giving_up_s=60)) as watched:
         await watched.until(lambda: watched.count(ServerFailed) == 1)
-        row = watched.supervisor.row()
+        row = server_row(watched.supervisor)
     assert (tmp_path / "starts").stat().st_size == 4
     assert (row["status"], row["attempts"]) == ("error", 4)
     assert "4 attempts" in row["lastError"]
@@ -104,7 +93,7 @@ async def test_a_server_that_works_at_the_third_attempt_is_connected_without_err
     options = {"fail_first": {"file": str(tmp_path / "starts"), "times": 2}}
     async with running(scripted(options=options, max_retries=3, era="legacy")) as watched:
         await watched.until(lambda: watched.supervisor.status is ServerStatus.CONNECTED)
-        row = watched.supervisor.row()
+        row = server_row(watched.supervisor)
     assert (row["attempts"], row["lastError"]) == (3, None)
 
 
@@ -133,7 +122,7 @@ async def test_a_server_that_never_answers_is_a_connection_timeout_naming_server
         with pytest.raises(GatewayFailure) as caught:
             await watched.supervisor.ready()
         assert running_children() == []
-        assert watched.supervisor.row()["lastErrorCode"] == "MCP_ECO_CONNECTION_TIMEOUT"
+        assert server_row(watched.supervisor)["lastErrorCode"] == "MCP_ECO_CONNECTION_TIMEOUT"
         await watched.until(lambda: watched.count(ServerFailed) == 1)
         (failed,) = [event for event in watched.events if isinstance(event, ServerFailed)]
         assert failed.code == "MCP_ECO_CONNECTION_TIMEOUT"
@@ -263,7 +252,7 @@ async def test_a_disabled_server_is_never_started(tmp_path: Path) -> None:
         assert watched.supervisor.lists.settled.is_set()
         with pytest.raises(GatewayFailure) as caught:
             await watched.supervisor.ready()
-        assert watched.supervisor.row()["status"] == "disabled"
+        assert server_row(watched.supervisor)["status"] == "disabled"
     assert caught.value.kind is Kind.UNKNOWN_TOOL
     assert watched.events == []
     assert not log.exists()
@@ -274,7 +263,7 @@ async def test_a_server_that_does_not_list_is_connected_without_tools_and_the_re
     async with running(scripted(options={"hang": "list"}, request_timeout_ms=1000)) as watched:
         async with asyncio.timeout(10):
             await watched.supervisor.lists.settled.wait()
-        row = watched.supervisor.row()
+        row = server_row(watched.supervisor)
     assert (row["status"], row["toolCount"], row["lastDiscoveredAt"]) == ("connected", 0, None)
     assert "list" in row["lastError"]
 
@@ -313,7 +302,7 @@ async def test_what_happened_to_a_server_is_kept_with_the_reason_of_each_failure
     options = {"fail_first": {"file": str(tmp_path / "starts"), "times": 1}}
     async with running(scripted(options=options, max_retries=3, era="legacy")) as watched:
         await watched.until(lambda: watched.supervisor.status is ServerStatus.CONNECTED)
-        history = watched.supervisor.row()["history"]
+        history = server_row(watched.supervisor)["history"]
     assert [step["event"] for step in history] == ["attempt began", "attempt failed", "attempt began", "connected"]
     assert [bool(step.get("reason")) for step in history] == [False, True, False, False]
     assert all(step["time"] <= history[-1]["time"] for step in history)
@@ -324,6 +313,6 @@ async def test_the_history_of_a_server_is_bounded() -> None:
     for _ in range(MAX_HISTORY):
         watched.supervisor.enable()
         await watched.supervisor.disable()
-    assert len(watched.supervisor.row()["history"]) == MAX_HISTORY
+    assert len(server_row(watched.supervisor)["history"]) == MAX_HISTORY
     await watched.client.close()
     await watched.child_reaper.close()

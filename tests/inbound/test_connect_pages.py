@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.core.failures import GatewayFailure
-from pactgate.inbound import http_frontend
-from pactgate.inbound.connect_pages import MAX_FORM_BYTES, SIGN_INS, ConnectPages, LinkTicket
+from pactgate.inbound import connect_pages
+from pactgate.inbound.connect_pages import MAX_FORM_BYTES, ConnectPages, LinkTicket
 from pactgate.upstreams.oauth.connect import Ticket as RealTicket
 from pactgate.upstreams.oauth.steps import sign_in_failure
 from tests.support.consoles import Nobody
@@ -83,7 +83,7 @@ async def test_a_failure_is_told_without_what_another_party_wrote() -> None:
 
 
 async def test_an_answer_that_takes_too_long_is_told_in_words_of_a_sign_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_frontend, "SIGN_INS", replace(SIGN_INS, timeout_s=0.05))
+    monkeypatch.setattr(connect_pages, "_TASKS", replace(connect_pages._TASKS, timeout_s=0.05))
     sign_ins = SignIns()
     sign_ins.answered.clear()
     async with opened(sign_ins) as client:

@@ -191,7 +191,7 @@ async def test_every_way_a_call_can_end_leaves_one_record_that_says_so(tmp_path:
         await asyncio.wait({given_up}, timeout=0.05)
         given_up.cancel()
         await asyncio.wait({given_up})
-        stories = {row["requestId"]: row["outcome"] for row in inside.gateway.stories.latest(50)}
+        stories = {row["requestId"]: row["outcome"] for row in inside.gateway.observers.stories.latest(50)}
     lines = [value(line) for _, line in lines_of(log)]
     calls = [line for line in lines if line["kind"] == "call"]
     assert [(line["outcome"], line["verdict"], line["gate"]) for line in calls] == [
@@ -268,7 +268,7 @@ async def test_a_call_through_tool_invoke_is_recorded_as_one_of_the_tool_also_wh
             wish = {"name": "files.echo", "arguments": {"text": "a"}}
             await inside.call("pactgate.tool_invoke", wish, who=ops)
         await inside.call("files.echo", {"text": "a"}, who=ops)
-        vias = [inside.gateway.stories.get(known)["via"] for known in recorded(log)]  # type: ignore[index]
+        vias = [inside.gateway.observers.stories.get(known)["via"] for known in recorded(log)]  # type: ignore[index]
     calls = [said for _, line in lines_of(log) if (said := value(line))["kind"] == "call"]
     assert [(call["tool"], call["arguments"], call["subject"]) for call in calls] == [
         ("files.echo", {"text": "a"}, "ops")

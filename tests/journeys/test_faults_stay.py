@@ -86,17 +86,17 @@ async def test_a_listener_that_raises_is_counted_and_named_once_and_nobody_else_
 
     async with Gateway.open(settings(tmp_path), emit) as gateway:
         if listener != "embedder":
-            inner = gateway._listeners._listeners[listener]
+            inner = gateway.observers.listeners._listeners[listener]
 
             def broken(event: Event) -> None:
                 breaks_for_a(event)
                 inner(event)
 
-            gateway._listeners.add(listener, broken)
+            gateway.observers.listeners.add(listener, broken)
         for _ in range(2):
             first, second = await both(gateway)
             assert (text(first), text(second)) == ("a", "b")
-        assert gateway._listeners.faults[listener] == 2
+        assert gateway.observers.listeners.faults[listener] == 2
     named = [event.where for event in events if isinstance(event, InternalFailure)]
     assert named == [f"listener {listener}"]
 

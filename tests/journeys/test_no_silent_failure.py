@@ -65,9 +65,9 @@ async def test_answer_record_log_and_metrics_agree_on_what_went_wrong(
         await inside.ask("tools/list")
         if what == "too many calls":
             await inside.call(tool, arguments)
-        before = inside.gateway.metrics.calls["failed"]
+        before = inside.gateway.observers.metrics.calls["failed"]
         reply = await inside.call(tool, arguments)
-        after = inside.gateway.metrics.calls["failed"]
+        after = inside.gateway.observers.metrics.calls["failed"]
         event = finished(inside)
     told, record = failure_in(reply), event.record
     assert record.outcome != "ok"
@@ -84,7 +84,7 @@ async def test_a_call_that_went_well_is_said_to_have_gone_well_everywhere() -> N
     async with open_gateway(scripted()) as inside:
         reply = await inside.call("files.echo", {"text": "a"})
         record = finished(inside).record
-        failed = inside.gateway.metrics.calls["failed"]
+        failed = inside.gateway.observers.metrics.calls["failed"]
     assert reply.error is None
     assert "failure" not in json.loads(reply.result or b"{}")["_meta"]["dev.pactgate/envelope"]
     assert (record.outcome, record.failure, failed) == ("ok", None, 0)

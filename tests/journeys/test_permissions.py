@@ -317,7 +317,7 @@ async def test_the_rule_that_decided_is_in_envelope_and_history_but_not_told_of_
     async with guarded(rule_places=("pactgate.json:7:5",)) as inside:
         envelope = json.loads((await inside.call("a.steps", who=some())).result or b"")["_meta"][ENVELOPE_KEY]
         assert envelope["rule"] == 1
-        stories = inside.gateway.stories
+        stories = inside.gateway.observers.stories
         told = stories.get(envelope["requestId"])
         assert told is not None
         assert (told["rule"], told["ruleAt"], told["policyRevision"]) == (
@@ -429,7 +429,7 @@ async def test_facts_about_the_gateway_count_and_name_nothing_that_is_denied(pat
 async def test_the_api_tells_a_client_no_more_of_a_denied_call_than_of_one_of_a_name_nobody_has() -> None:
     """Neither the rows of `/api/calls`, which the console shows, nor the trace of one call."""
     async with guarded() as inside:
-        stories, told = inside.gateway.stories, []
+        stories, told = inside.gateway.observers.stories, []
         for name in (DENIED, UNKNOWN):
             reply = await inside.call(f"a.{name}", who=some())
             assert reply.error is not None

@@ -72,7 +72,7 @@ async def test_a_tool_is_found_described_and_called(server: Any) -> None:
         assert text_of(reply) == "hello"
         envelope = json.loads(reply.result or b"")["_meta"][ENVELOPE_KEY]
         assert (envelope["tool"], envelope["server"]) == ("files.echo", "files")
-        story = inside.gateway.stories.get(envelope["requestId"])
+        story = inside.gateway.observers.stories.get(envelope["requestId"])
         assert story is not None
         assert (story["via"], story["tool"]) == ("pactgate.call_tool", "files.echo")
         assert (await inside.ask("tools/list", who=at("lazy"))).result == before, (

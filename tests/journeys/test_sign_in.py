@@ -284,7 +284,7 @@ async def test_a_sign_in_that_fails_is_told_where_the_output_of_the_server_is(
         asked = dict(parse_qsl(urlsplit(begun.json["url"]).query))
         answer = urlencode({"error": "access_denied", "state": asked["state"], "iss": server.origin})
         await asyncio.to_thread(lambda: urlopen(f"{asked['redirect_uri']}?{answer}", timeout=5).close())
-        await eventually(lambda: "access_denied" in str(gateway.server_logs.read("vault", 0)["lines"]))
+        await eventually(lambda: "access_denied" in str(gateway.observers.server_logs.read("vault", 0)["lines"]))
 
 
 def at_any_port(config: Path) -> Path:

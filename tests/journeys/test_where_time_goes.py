@@ -29,7 +29,7 @@ async def gateway(folder: Path, **sections: Any) -> AsyncIterator[Gateway]:
 async def times(opened: Gateway, *calls: dict[str, Any]) -> list[dict[str, float]]:
     """Where the time of calls of a slow tool went that were begun in this order."""
     envelopes = await asyncio.gather(*(opened.invoke("files.slow", arguments) for arguments in calls))
-    traces = [opened.stories.get(one["metadata"]["requestId"]) for one in envelopes]
+    traces = [opened.observers.stories.get(one["metadata"]["requestId"]) for one in envelopes]
     found = [trace["times"] for trace in traces if trace is not None]
     for trace in filter(None, traces):
         assert abs(sum(trace["times"].values()) - trace["durationMs"]) < 0.1, "the times add up"

@@ -375,7 +375,7 @@ async def test_an_administrator_is_told_the_story_of_anybodys_call() -> None:
         other = await inside.call("files.echo", {"text": "a"}, who=caller(key="somebody"))
         known = json.loads(other.result or b"")["_meta"]["dev.pactgate/envelope"]["requestId"]
         told = facts(await manage(inside, "explain", requestId=known))
-        kept = inside.gateway.stories.get(known)
+        kept = inside.gateway.observers.stories.get(known)
         unknown = await manage(inside, "explain", requestId="r2")
     assert told["requestId"] == known
     story = told["story"]

@@ -247,7 +247,7 @@ async def test_a_hundred_timeouts_at_once_leave_nothing_behind() -> None:
         replies = await asyncio.gather(*(inside.call("files.slow", {"ms": 60000}) for _ in range(100)))
         assert all(reply.error is not None and reply.error.data["failure_mode"] == "timeout" for reply in replies)
         await eventually(lambda: len(asyncio.all_tasks()) <= tasks)
-        assert inside.gateway.metrics.calls["failed"] == 100
+        assert inside.gateway.observers.metrics.calls["failed"] == 100
 
 
 async def test_a_server_with_all_its_turns_taken_refuses_at_once_and_costs_no_other_server_anything() -> None:

@@ -14,7 +14,6 @@ from pactgate.config.sections.cache import Cache, CacheRule
 from pactgate.config.sections.limits import Timeouts
 from pactgate.core.failures import Reply
 from pactgate.core.values import Caller
-from pactgate.pipeline.server_requests import MAX_ROUNDS
 from pactgate.protocol.messages import ErrorReply, Notification
 from pactgate.protocol.versions import LATEST_LEGACY, Era
 from pactgate.upstreams.server_request_router import MAX_OF_A_CALL
@@ -294,26 +293,6 @@ async def test_a_refusal_a_modern_server_can_not_be_told_ends_the_call_and_says_
     assert "User rejected" in result["content"][0]["text"]
 
 
-@pytest.mark.parametrize("era", list(Era))
-async def test_a_modern_server_that_asks_what_nobody_offered_is_at_fault(era: Era) -> None:
-    who = asker(era, capabilities={"elicitation": {}})
-    async with open_gateway(asking(era="modern")) as inside:
-        for caller in (who, asker(era, capabilities={})):
-            result = body(await inside.call("asking.strange", who=caller))
-            failure = result["_meta"]["dev.pactgate/envelope"]["failure"]
-            assert (failure["failure_mode"], failure["party"]) == ("malformed_result", "upstream")
-    assert client(who).asked == []
-
-
-async def test_a_modern_server_that_asks_for_ever_is_given_up() -> None:
-    who = asker()
-    async with open_gateway(asking(era="modern")) as inside:
-        result = body(await inside.call("asking.forever", who=who))
-    assert result["isError"] is True
-    assert f"{MAX_ROUNDS} times" in result["content"][0]["text"]
-    assert len(client(who).asked) == MAX_ROUNDS
-
-
 @pytest.mark.parametrize("capabilities", [{}, ALL])
 async def test_a_server_that_only_wants_to_be_asked_again_is(capabilities: dict[str, Any]) -> None:
     async with open_gateway(asking(era="modern")) as inside:
@@ -398,13 +377,6 @@ async def test_questions_asked_together_are_one_round_and_missing_answers_are_as
     assert said(reply) == [{"action": "decline"}, SAID, {"action": "decline"}]
 
 
-async def test_answers_to_no_question_start_nothing() -> None:
-    async with open_gateway(asking()) as inside:
-        reply = await inside.call("asking.ask", who=asker(Era.MODERN), inputResponses={"input-1": SAID})
-    assert reply.error is not None
-    assert reply.error.code == -32602
-
-
 async def test_a_call_nobody_comes_back_for_is_ended_and_the_server_told(tmp_path: Path) -> None:
     log, who = tmp_path / "log", asker(Era.MODERN)
     async with open_gateway(asking(log=log), timeouts=Timeouts(input_timeout_ms=50)) as inside:
@@ -475,22 +447,6 @@ async def test_a_sealed_state_expires() -> None:
 
 
 # What servers refuse for want of a capability.
-
-
-@pytest.mark.parametrize("era", list(Era))
-@pytest.mark.parametrize("capabilities", [{}, ALL])
-async def test_a_missing_capability_is_told_to_the_caller_with_its_own_code(
-    era: Era, capabilities: dict[str, Any]
-) -> None:
-    required: dict[str, Any] = {"requiredCapabilities": {"sampling": {}}}
-    async with open_gateway(asking(era="modern")) as inside:
-        reply = await inside.call(
-            "asking.refuse", {"code": -32021, "data": required}, who=asker(era, capabilities=capabilities)
-        )
-    assert reply.error is not None
-    assert reply.error.code == -32021
-    assert reply.error.data["requiredCapabilities"] == {"sampling": {}}
-    assert reply.error.data["verdict"] == "did_not_run"
 
 
 VISIT = {"mode": "url", "elicitationId": "e1", "url": "https://a.example", "message": "Sign in"}

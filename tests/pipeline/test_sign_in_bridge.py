@@ -39,7 +39,7 @@ class Request:
 def wanted(link: str | None, request: Request) -> Any:
     failure = authorization_required("vault", "nobody has signed in.", is_callers=True)
     assert is_callers(failure)
-    return SignInBridge(Links(link)).wanted(cast("UpstreamRequest", request), failure)
+    return SignInBridge(lambda: Links(link)).wanted(cast("UpstreamRequest", request), failure)
 
 
 async def test_a_client_that_opens_urls_is_asked() -> None:
@@ -69,6 +69,6 @@ async def test_a_sign_in_of_the_operator_is_nothing_to_ask_a_client_for() -> Non
 
 @pytest.mark.parametrize("answer", [None, b"{}", b'{"action":"decline"}', b"[]", b'{"action":1}'])
 async def test_what_is_no_consent_ends_the_call(answer: bytes | None) -> None:
-    bridge = SignInBridge(Links(None))
+    bridge = SignInBridge(lambda: Links(None))
     with pytest.raises(GatewayFailure, match="it was declined"):
         await bridge.wait_after(cast("UpstreamRequest", Request()), answer)

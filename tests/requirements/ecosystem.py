@@ -71,7 +71,7 @@ REQUIREMENTS = (
         source=f"{TITLE}, INV-MCP-ECO-200: Server State Consistency",
         enforced_by=(
             "pactgate.catalog.lifecycle:next_status",
-            "pactgate.catalog.supervisor:Supervisor.row",
+            "pactgate.catalog.server_row:server_row",
         ),
     ),
     Requirement(

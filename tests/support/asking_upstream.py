@@ -1,6 +1,7 @@
 """A stdio server whose tools ask their caller, run as a child process by tests: the JSON in its first argument sets its manners.
 
-Options: era (legacy, modern), log (a file that gets one line per received message). Tools: ask {method, params, times, together}
+Options: era (legacy, modern), log (a file that gets one line per received message), extra (one more tool
+for clients that declare a capability). Tools: ask {method, params, times, together}
 says what it was answered (also a prompt and a resource); caps says which capabilities it was told; hold {ms} takes its time after
 asking; later asks after it has answered; retry answers with a state alone three times; strange asks what nobody offered; forever
 asks without end; refuse {code, data}.
@@ -35,6 +36,9 @@ class Server:
         self.asked = 0
         self.heard = threading.Condition()
 
+    def tools(self) -> tuple[str, ...]:
+        return (*TOOLS, "extra") if self.options.get("extra") and self.declared else TOOLS
+
     def send(self, **message: Any) -> None:
         with self.heard:
             sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
@@ -61,7 +65,7 @@ class Server:
         about: dict[str, Any] = {"capabilities": {"tools": {}, "prompts": {}, "resources": {}}}
         info = {"name": "asking", "version": "1"}
         listed: dict[str, dict[str, Any]] = {
-            "tools/list": {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]},
+            "tools/list": {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in self.tools()]},
             "prompts/list": {"prompts": [{"name": "ask"}]},
             "resources/list": {"resources": [{"uri": "ask:ask", "name": "ask"}]},
             "resources/templates/list": {"resourceTemplates": []},

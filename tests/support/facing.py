@@ -149,7 +149,7 @@ async def serving(
         emit=events.append,
         sessions=sessions,
         clock=clock,
-        console=console,
+        console=None if console is None else lambda: console,
         connect=connect,
     )
     server = HttpServer(frontend.handle, limits or ServerLimits(), events.append, frontend.admit)

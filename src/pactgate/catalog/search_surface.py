@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw
 
-from pactgate.catalog.tool_search import ToolSearch
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.contract import CATEGORIES
 from pactgate.core.values import Tool, Traits
 from pactgate.policy.schema.validation import Schema, compile_schema
 from pactgate.protocol import messages
 from pactgate.protocol.messages import encode_json
+
+if TYPE_CHECKING:
+    from pactgate.catalog.tool_search import ToolSearch
 
 FIND: Final = "find_tools"
 DESCRIBE: Final = "describe_tools"
@@ -121,6 +123,8 @@ class SearchSurface:
 
     def prepare(self) -> ToolSearch:
         """Make the index, in whatever thread."""
+        from pactgate.catalog.tool_search import ToolSearch  # only views that are searched need an index
+
         self._index = index = ToolSearch(self._tools)
         return index
 

@@ -24,25 +24,21 @@ from pactgate.catalog.last_lists import LastLists
 from pactgate.catalog.lazy_start import LazyStart
 from pactgate.catalog.lifecycle import Trigger, next_status
 from pactgate.catalog.list_cache import ListCache
+from pactgate.catalog.tool_reports import ToolReports
 from pactgate.catalog.waiting import quiet_future, utc_now, wait_for
 from pactgate.config.server_settings import ServerConfig
-from pactgate.core.contract import REPORT_METHOD
 from pactgate.core.display import cut
 from pactgate.core.events import (
-    EffectsExceeded,
     Emit,
     ServerConnected,
     ServerConnecting,
     ServerDisconnected,
     ServerFailed,
-    ToolReported,
 )
 from pactgate.core.failures import EcosystemCode, GatewayFailure, Kind, Verdict
 from pactgate.core.values import Caller, ServerStatus
-from pactgate.policy import contracts
 from pactgate.protocol.cache_hints import STALE, Hint
 from pactgate.protocol.era_bridge import can_be_asked
-from pactgate.protocol.messages import Notification
 from pactgate.protocol.versions import Era
 from pactgate.state.known_lists import KnownLists
 from pactgate.upstreams.dialer import Dialer, Session
@@ -51,14 +47,9 @@ from pactgate.upstreams.negotiate import Identity
 _HALF_OPEN_WAIT_S: Final = 1.0
 """How long a caller waits for an attempt (half-open) when the last one failed."""
 _RELIST_AFTER_S: Final = 60.0
-_MAY_HIDE: Final = (
-    "tools for clients with elicitation, roots or sampling may be missing, because all clients share one list; "
-    'set "isolation": "session"'
-)
 _ERROR_CHARS: Final = 1000
 MAX_HISTORY: Final = 20
 _FAILURES: Final = frozenset({Trigger.ATTEMPT_FAILED, Trigger.GAVE_UP, Trigger.LOST})
-_UNANSWERED: Final = "does not answer; the gateway is checking whether it hangs"
 
 
 def _ignore(server: str, uri: str) -> None:
@@ -90,7 +81,7 @@ class Supervisor:
         """The last error with what the server itself wrote. Only for the operator."""
         self.last_connected_at: str | None = None
         self.attempts = 0
-        self._history: deque[dict[str, Any]] = deque(maxlen=MAX_HISTORY)
+        self.history: deque[dict[str, Any]] = deque(maxlen=MAX_HISTORY)
         self._dialer = dialer
         self._on_change = on_change
         self._emit = emit
@@ -119,8 +110,7 @@ class Supervisor:
         self._is_circuit_open = False
         self._is_failing = False
         self._crash_count = 0
-        self._not_reloaded: str | None = None
-        """Why the last change of its file of Python tools was not loaded."""
+        self.tool_reports = ToolReports(config.id, emit, mask, otherwise=self.change_watcher.notice)
         self._task: asyncio.Task[None] | None = None
         if not config.enabled:
             self.lists.settled.set()
@@ -209,13 +199,6 @@ class Supervisor:
         """The server's lists in the caller's own session; None where that turns out to be the shared one. Raises GatewayFailure."""
         return await self.caller_sessions.lists(await self.ready(), caller, capabilities)
 
-    def _may_hide(self) -> str | None:
-        """What the shared lists may lack: a legacy server learns at its handshake what its client offers, here nothing."""
-        session, config = self.session, self.config
-        if session is None or session.identity.era is not Era.LEGACY or session.peer.capabilities or config.tools:
-            return None
-        return _MAY_HIDE if config.isolation != "session" else None
-
     async def refresh(self, *, force: bool, max_age_s: float) -> bool:
         """Fetch the lists unless they are younger than `max_age_s`. Returns whether the server was asked. Raises GatewayFailure."""
         if self.is_asleep and not force:
@@ -247,38 +230,6 @@ class Supervisor:
         if method == "server/discover":
             return session.hint()
         return self.lists.hint(method) if method.partition("/")[0] in session.identity.capabilities else None
-
-    def row(self) -> dict[str, Any]:
-        """The state in the members of the requirement document, with further facts. `policy.access.shown_row` decides who sees which."""
-        session, found, listing = self.session, self.lists.found, self.lists.failure
-        identity = self.identity
-        silence = _UNANSWERED if session and session.peer.is_unanswered else None
-        return {
-            "serverId": self.config.id,
-            "status": self.status.value,
-            "isIdle": self.is_asleep,
-            "transport": session.transport if session else _expected_transport(self.config),
-            "era": identity.era.value if identity else None,
-            "protocolVersion": identity.version if identity else None,
-            "serverInfo": identity.server_info if identity else None,
-            "toolCount": len(found.tools),
-            "promptCount": len(found.prompts),
-            "resourceCount": len(found.resources),
-            "leftOut": [*found.left_out, *([f"its new version: {self._not_reloaded}"] if self._not_reloaded else [])],
-            "lastError": self.last_error or self.lists.problem or silence,
-            "mayHide": self._may_hide(),
-            "lastErrorCode": self.last_error_code or (EcosystemCode.DISCOVERY_FAILED if listing is not None else None),
-            "lastErrorDetail": self.last_error_detail or (listing.message if listing is not None else None),
-            "trouble": self.trouble or silence,
-            "lastConnectedAt": self.last_connected_at,
-            "lastDiscoveredAt": self.lists.listed_at,
-            "latencyMs": round(session.connect_ms, 1) if session else None,
-            "attempts": self.attempts,
-            "history": list(self._history),
-            "callerSessions": len(self.caller_sessions),
-            "pid": session.pid if session else None,
-            "effectsLevel": session.effects_level if session else None,
-        }
 
     # -- the task
 
@@ -421,9 +372,9 @@ class Supervisor:
     # -- state changes
 
     def _connected(self, session: Session) -> None:
-        session.peer.on_notice = self._on_report if session.is_ours else self.change_watcher.notice
+        session.peer.on_notice = self.tool_reports.notice if session.is_ours else self.change_watcher.notice
         self.session = session
-        self._not_reloaded = None
+        self.tool_reports.not_reloaded = None
         self._note_error(None)
         self._failure = None
         self._is_failing = False
@@ -433,23 +384,6 @@ class Supervisor:
         self._emit(
             ServerConnected(self.config.id, identity.era.value, identity.version, self.attempts, session.connect_ms)
         )
-
-    def _on_report(self, notification: Notification) -> None:
-        """Take a report of the Python tool runner about something that no answer carried."""
-        if notification.method != REPORT_METHOD:
-            self.change_watcher.notice(notification)
-            return
-        report = contracts.read_report(notification.params)
-        if report is None:
-            return
-        tool = f"{self.config.id}.{report.tool}" if report.tool else ""
-        if report.operations:
-            told = tuple(self._mask(str(one)) for one in report.operations)
-            self._emit(EffectsExceeded(self.config.id, tool, "", told))
-        else:
-            if report.what in ("reloaded", "not_reloaded"):
-                self._not_reloaded = self._mask(report.text) if report.what == "not_reloaded" else None
-            self._emit(ToolReported(self.config.id, tool, report.what, self._mask(report.text)))
 
     def _lost(self, reason: GatewayFailure) -> None:
         self.session = None
@@ -489,7 +423,7 @@ class Supervisor:
     def _step(self, trigger: Trigger) -> None:
         self.status = next_status(self.status, trigger)
         what = {"time": utc_now(), "event": trigger.value, "status": self.status.value}
-        self._history.append({**what, "reason": self.last_error} if trigger in _FAILURES else what)
+        self.history.append({**what, "reason": self.last_error} if trigger in _FAILURES else what)
         self._on_change()
 
     def _not_running(self) -> GatewayFailure:
@@ -507,11 +441,3 @@ def _code_of(failure: GatewayFailure) -> str:
 def _is_told(_: Session) -> bool:
     """A lazy server is asked for its lists at each start, and not in between: that would keep it awake."""
     return True
-
-
-def _expected_transport(config: ServerConfig) -> str | None:
-    if config.unresolved is not None:
-        return None
-    if config.endpoints is not None or config.openapi is not None:
-        return "rest"
-    return "stdio" if config.url is None else "http"

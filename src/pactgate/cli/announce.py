@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from secrets import token_hex
 from typing import Final, TextIO
 
 from pactgate import __version__
-from pactgate.cli.server_table import without_name
-from pactgate.cli.terminal import is_terminal, paint, wrapped
+from pactgate.cli.terminal import is_terminal, paint, without_name, wrapped
 from pactgate.core import events
 from pactgate.core.display import flat
 from pactgate.core.events import Event
@@ -206,7 +205,8 @@ def command() -> str:
 
 def write_token(token: str, folder: Path) -> str:
     """Write the token to a file that only this user can read, and return its path. Raises OSError."""
-    handle, path = tempfile.mkstemp(suffix=".token", dir=folder)
+    path = str(folder / f"{token_hex(8)}.token")
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with open(handle, "w", encoding="ascii") as file:
         file.write(f"{token}\n")
     return path

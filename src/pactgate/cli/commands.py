@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pkgutil import resolve_name
-from typing import Any, Final, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class
 
 from pactgate import __version__
 from pactgate.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 INTERRUPTED: Final = 130
 _EPILOG: Final = """\
@@ -94,7 +96,8 @@ class LazyGroup(click.Group):
         lazy = COMMANDS.get(cmd_name)
         if lazy is None:
             return None
-        command: click.Command = resolve_name(f"pactgate.cli.{lazy.target}")
+        module, _, name = lazy.target.partition(":")
+        command: click.Command = getattr(import_module(f"pactgate.cli.{module}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -102,6 +105,8 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, COMMANDS[name].help) for name in self.list_commands(ctx)])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # the shell asks, never a command that runs
+
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         commands = [CompletionItem(name, help=COMMANDS[name].help) for name in names]
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
@@ -127,6 +132,8 @@ def completion(shell: str) -> int:
     zsh:  add to ~/.zshrc:                    eval "$(pactgate completion zsh)"
     fish: add to ~/.config/fish/config.fish:  pactgate completion fish | source
     """
+    from click.shell_completion import get_completion_class  # as above
+
     kind = get_completion_class(shell)
     assert kind is not None
     click.echo(kind(app, {}, "pactgate", "_PACTGATE_COMPLETE").source())

@@ -16,7 +16,8 @@ import click
 
 from pactgate.cli import terminal
 from pactgate.cli.errors import CommandError
-from pactgate.cli.run_folder import run_folder, temporary_folder
+from pactgate.cli.run_folder import run_folder
+from pactgate.cli.running_gateways import temporary_folder
 from pactgate.cli.shared_options import header_option
 from pactgate.cli.table import Column, show_table
 

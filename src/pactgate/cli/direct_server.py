@@ -22,7 +22,7 @@ from pactgate.cli import terminal
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
 from pactgate.cli.live_target import label, target_of
-from pactgate.cli.server_table import without_name
+from pactgate.cli.terminal import without_name
 from pactgate.config.model import Config
 from pactgate.config.sections.auth import Auth, Token
 from pactgate.config.sections.listen import ListenSection

@@ -15,7 +15,7 @@ from pactgate.cli.call import find_tool
 from pactgate.cli.completions import tool_names
 from pactgate.cli.errors import CommandError
 from pactgate.cli.gateway_client import GatewayClient
-from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers, status_of, without_name
+from pactgate.cli.server_table import DOWN, duration, is_troubled, show_servers, status_of
 from pactgate.cli.shared_options import CommandWithServer, server_option, with_gateway
 from pactgate.cli.table import Column, show_table
 from pactgate.cli.tool_cost import Cost, costs_of, hints_of
@@ -91,7 +91,7 @@ def tools(
         id_ = str(row.get("serverId"))
         if server in (None, id_) and is_troubled(row):
             reason = flat(str(row.get("lastError") or "not ready yet"), _REASON_CHARS)
-            terminal.warning(f"{id_} can't be used: {without_name(id_, reason)}")
+            terminal.warning(f"{id_} can't be used: {terminal.without_name(id_, reason)}")
     return 0
 
 
@@ -131,7 +131,7 @@ def status(client: GatewayClient, *, as_json: bool) -> int:
         *_replicas(state.get("state")),
         *([("audit log", f"can't be written: {audit['trouble']}")] if audit.get("trouble") else []),
         *(
-            ("down", f"{row.get('serverId')}: {without_name(str(row.get('serverId')), str(_trouble(row)))}")
+            ("down", f"{row.get('serverId')}: {terminal.without_name(str(row.get('serverId')), str(_trouble(row)))}")
             for row in down
         ),
     )

@@ -8,43 +8,41 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
-from pactgate.cli.running_gateways import is_private
+from pactgate.config.file_access import is_private_folder
 
 _PREFIX: Final = "run-"
 _HOW: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-def temporary_folder() -> Path:
-    """Where what is large goes: what `XDG_RUNTIME_DIR` names is kept in memory."""
-    return Path(tempfile.gettempdir()) / f"pactgate-{os.getuid()}"
 
 
 @contextmanager
 def run_folder(parent: Path) -> Iterator[Path]:
     """A new folder in this one, which is made for this user alone. Raises OSError."""
     parent.mkdir(mode=0o700, exist_ok=True)
-    if not is_private(parent):  # somebody else has taken its name
+    if not is_private_folder(parent):  # somebody else has taken its name
+        import tempfile
+
         with tempfile.TemporaryDirectory(prefix="pactgate-") as name:
             yield Path(name)
         return
     for left in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):  # above all BlockingIOError: it is in use
             _remove_unused(left)
-    path = Path(tempfile.mkdtemp(dir=parent, prefix="."))
+    path = parent / f".{token_hex(8)}"
+    path.mkdir(mode=0o700)
     handle = os.open(path, _HOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         path = path.rename(parent / f"{_PREFIX}{path.name[1:]}")
         yield path
     finally:
-        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            _remove(path)
         os.close(handle)
 
 
@@ -52,6 +50,12 @@ def _remove_unused(path: Path) -> None:
     handle = os.open(path, _HOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(path)
+        _remove(path)
     finally:
         os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    from shutil import rmtree  # with all its compressors; serving needs nothing else of it
+
+    rmtree(path)

@@ -7,8 +7,6 @@ process that is gone is removed by whoever finds it. Must not: hold a secret, or
 from __future__ import annotations
 
 import os
-import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +14,8 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+
+from pactgate.config.file_access import is_private_folder, replacing
 
 _MAX_BYTES: Final = 64 * 1024
 _MAX_FILES: Final = 1000
@@ -50,7 +50,7 @@ def announced(gateway: RunningGateway) -> Iterator[None]:
 def running_gateways() -> list[RunningGateway]:
     """The gateways of this user that run now."""
     folder = runtime_folder()
-    if not is_private(folder):
+    if not is_private_folder(folder):
         return []
     found = []
     for path in sorted(folder.glob("*.json"))[:_MAX_FILES]:
@@ -66,29 +66,33 @@ def running_gateways() -> list[RunningGateway]:
 def _write(gateway: RunningGateway) -> Path | None:
     folder = runtime_folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not is_private(folder):
+    if not is_private_folder(folder):
         return None
     path = folder / f"{gateway.pid}.json"
-    handle, name = tempfile.mkstemp(dir=folder, prefix=".", suffix=".new")
-    with open(handle, "wb") as file:
+    with replacing(path) as file:
         file.write(msgspec.json.encode(gateway))
-    os.replace(name, path)
     return path
 
 
 def runtime_folder() -> Path:
+    """Where what is small and of this run goes."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime and os.path.isabs(runtime):
-        return Path(runtime) / "pactgate"
-    return Path(tempfile.gettempdir()) / f"pactgate-{os.getuid()}"
+    return Path(runtime) / "pactgate" if runtime and os.path.isabs(runtime) else temporary_folder()
 
 
-def is_private(folder: Path) -> bool:
-    """Whether the folder is this user's alone: others could name an address of their own in it, and get tokens sent there."""
-    with suppress(OSError):
-        found = folder.lstat()
-        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
-    return False
+def temporary_folder() -> Path:
+    """Where what is large goes: what `XDG_RUNTIME_DIR` names is kept in memory."""
+    return Path(_temporary()) / f"pactgate-{os.getuid()}"
+
+
+def _temporary() -> str:
+    """What `tempfile.gettempdir` finds, without the modules that it needs to try others: serving loads nothing else of them."""
+    usual = next(filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))), "/tmp")
+    if os.path.isabs(usual) and os.access(usual, os.W_OK | os.X_OK):
+        return usual
+    import tempfile
+
+    return tempfile.gettempdir()
 
 
 def _is_alive(pid: int) -> bool:

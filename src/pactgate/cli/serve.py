@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -27,11 +27,9 @@ from pactgate.cli.config_file import find_config, load_config, show_warnings
 from pactgate.cli.errors import CommandError
 from pactgate.cli.log import install_log, loop_factory, set_level
 from pactgate.cli.reload import Reloader
-from pactgate.cli.run_folder import run_folder, temporary_folder
-from pactgate.cli.running_gateways import RunningGateway, announced, runtime_folder
-from pactgate.cli.serve_replicas import MAX_REPLICAS, serve_replicas
+from pactgate.cli.run_folder import run_folder
+from pactgate.cli.running_gateways import RunningGateway, announced, runtime_folder, temporary_folder
 from pactgate.cli.shared_options import config_option
-from pactgate.cli.tools_file import require_python_file, tools_server
 from pactgate.config.model import Config
 from pactgate.config.sections.state import KEY_VARIABLE
 from pactgate.core.events import (
@@ -45,6 +43,8 @@ from pactgate.core.failures import GatewayFailure
 from pactgate.core.masking import Mask
 from pactgate.inbound.console_sessions import OPERATOR
 from pactgate.policy.access import ADMINISTRATOR
+
+MAX_REPLICAS: Final = 64
 
 
 @click.command()
@@ -83,6 +83,8 @@ def serve(
     FILE is a Python file of tools; it is served alone, without a configuration.
     """
     if file is not None:
+        from pactgate.cli.tools_file import require_python_file, tools_server  # only a file of tools needs it
+
         require_python_file(file)
         if config is not None:
             raise CommandError("Give a file of tools or --config, not both.", "A configuration has `tools` for this.")
@@ -94,6 +96,8 @@ def serve(
         flags |= shared if is_replica == "auto" else {**shared, "log.format": is_replica}
     settings = load_config(path, flags)
     if replicas is not None:
+        from pactgate.cli.serve_replicas import serve_replicas  # only the process that starts them needs it
+
         return serve_replicas(replicas, _words(file, path, host, log_level), settings)
     scope = None
     if file is not None:
@@ -189,7 +193,7 @@ class _Serving:
         install_log(config, is_announced=self._announcer is not None)
         self._gateway: Gateway = build(config, emit=self._emit, owns_process=True)
         if scope is not None:  # who writes tools sees what they print
-            self._gateway.server_logs.shown_always = (scope,)
+            self._gateway.observers.server_logs.shown_always = (scope,)
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()

@@ -22,7 +22,6 @@ from pactgate.cli.terminal import is_terminal
 from pactgate.config.model import Config
 from pactgate.config.sections.state import KEY_BYTES, KEY_VARIABLE, NEEDS_STORE
 
-MAX_REPLICAS: Final = 64
 _MAX_LINE_BYTES: Final = 1024 * 1024
 _ENDED_S: Final = 5.0
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pactgate.cli import terminal
 from pactgate.cli.table import Column, Styled, show_table
+from pactgate.cli.terminal import without_name
 
 DOWN: Final = ("error", "disconnected")
 _STYLES: Final = {
@@ -66,11 +67,6 @@ def is_troubled(row: dict[str, Any]) -> bool:
 def status_of(row: dict[str, Any]) -> str:
     """The status for people: a lazy server that waits for its next call is idle."""
     return "idle" if row.get("isIdle") else str(row.get("status"))
-
-
-def without_name(server: str, reason: str) -> str:
-    """A reason for a line that names the server already."""
-    return reason.removeprefix(f"{server} ")
 
 
 def duration(ms: float) -> str:

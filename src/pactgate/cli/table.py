@@ -6,12 +6,12 @@ that no control sequence of an upstream reaches the terminal.
 
 from __future__ import annotations
 
-import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from pactgate.cli import terminal
 from pactgate.cli.terminal import is_terminal, paint
 from pactgate.core.display import flat
 
@@ -48,7 +48,7 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> None
         cells = [[Styled(cell.text or "-", "") for cell in row] for row in cells]
         _draw(columns, cells, None)
         return
-    room = shutil.get_terminal_size().columns
+    room = terminal.columns()
     shown = [index for index, column in enumerate(columns) if column.from_width <= room]
     _draw([columns[index] for index in shown], [[row[index] for index in shown] for row in cells], room)
 
@@ -56,7 +56,7 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> None
 def fits(columns: Sequence[Column], longest: int) -> bool:
     """Whether the titles and a first column of this width are shown whole."""
     wanted = max(longest, _width(columns[0].title)) + sum(_GAP + _width(column.title) for column in columns[1:])
-    return not is_terminal(sys.stdout) or wanted <= shutil.get_terminal_size().columns
+    return not is_terminal(sys.stdout) or wanted <= terminal.columns()
 
 
 def _cell(given: Any, column: Column) -> Styled:

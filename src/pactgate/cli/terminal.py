@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import textwrap
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -93,11 +91,25 @@ def _complain(word: str, style: str, message: str) -> None:
     print(paint(word, style, sys.stderr) + text[len(word) :], file=sys.stderr)
 
 
+def without_name(server: str, reason: str) -> str:
+    """A reason for a line that names the server already."""
+    return reason.removeprefix(f"{server} ")
+
+
+def columns() -> int:
+    """The width of the terminal."""
+    from shutil import get_terminal_size  # half a MiB that a gateway does not need
+
+    return get_terminal_size().columns
+
+
 def wrapped(text: str, stream: TextIO, *, used: int = 0, indent: int = 0) -> str:
     """A line broken between words where `stream` is a terminal. `used` places of its first line are taken, further ones are indented."""
     if not is_terminal(stream):
         return text
-    width = max(shutil.get_terminal_size().columns, indent + _NARROWEST)
+    import textwrap  # only what a terminal shows is wrapped
+
+    width = max(columns(), indent + _NARROWEST)
     lines = textwrap.wrap(
         text,
         width,

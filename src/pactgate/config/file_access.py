@@ -1,4 +1,4 @@
-"""Files that a configuration consists of or names: reading them within bounds, their state, and who else may write or read them.
+"""Files that a configuration consists of or names: reading them within bounds, replacing them, and who else may write or read them.
 
 Must not: wait for a pipe or device, or repeat what a file of a secret says.
 """
@@ -6,9 +6,12 @@ Must not: wait for a pipe or device, or repeat what a file of a secret says.
 from __future__ import annotations
 
 import os
+import secrets
 import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple
 
 from pactgate.config.env_file import parse_env_file
 from pactgate.config.problems import UnreadableError, ValueFault, show
@@ -42,6 +45,30 @@ def read_regular_file(path: str | Path, max_bytes: int) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "its name has a NUL"
         raise UnreadableError(f"The file can't be read: {reason}.", "Check the path and its permissions.") from None
+
+
+@contextmanager
+def replacing(
+    path: str | Path, place: Callable[[str, str], None] = os.replace, *, suffix: str = ".new"
+) -> Iterator[IO[bytes]]:
+    """Write a file of this user alone beside another, and put it in its place when it is complete. Raises OSError."""
+    beside = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}{suffix}")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(handle, "wb") as file:
+            yield file
+        place(beside, os.fspath(path))
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(beside)
+
+
+def is_private_folder(folder: Path) -> bool:
+    """Whether a folder is this user's alone, so that nobody else can have put anything into it."""
+    with suppress(OSError):
+        found = folder.lstat()
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return False
 
 
 class SecretFiles:

@@ -8,7 +8,6 @@ Must not: write into a file that says something else than what the gateway last 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path as FilePath
@@ -16,6 +15,7 @@ from typing import Any
 
 from pactgate.config.change import SERVERS, is_same_file
 from pactgate.config.edit import SERVER_KEYS, put, remove
+from pactgate.config.file_access import replacing
 from pactgate.config.load import load
 from pactgate.config.model import Config
 from pactgate.config.problems import ConfigFindings, ConfigurationError, EditError, Path, show, spell
@@ -64,22 +64,20 @@ def replace_file(
     `mode` is that of a file which was not there before."""
     file = FilePath(os.path.realpath(path))
     before = file.stat() if file.exists() else None
-    handle, name = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=file.suffix, dir=file.parent)
-    try:
-        with open(handle, "w", encoding="utf-8", newline="") as beside:
-            beside.write(text)
-            beside.flush()
-            if before is not None:
-                with suppress(PermissionError):  # only root may give a file to another user
-                    os.fchown(beside.fileno(), before.st_uid, before.st_gid)
-            os.fchmod(beside.fileno(), before.st_mode & 0o7777 if before is not None else mode)
-            os.fsync(beside.fileno())
+
+    def place(beside: str, target: str) -> None:
         if check is not None:
-            check(FilePath(name))
-        os.replace(name, file)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
+            check(FilePath(beside))
+        os.replace(beside, target)
+
+    with replacing(file, place, suffix=file.suffix) as beside:
+        beside.write(text.encode())
+        beside.flush()
+        if before is not None:
+            with suppress(PermissionError):  # only root may give a file to another user
+                os.fchown(beside.fileno(), before.st_uid, before.st_gid)
+        os.fchmod(beside.fileno(), before.st_mode & 0o7777 if before is not None else mode)
+        os.fsync(beside.fileno())
     folder = os.open(file.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -123,16 +123,17 @@ class Rule:
 
     @classmethod
     def sections(cls) -> dict[str, str]:
-        """The paragraphs of the docstring by their headings."""
+        """The paragraphs of the docstring by their headings. Those that it lacks are those of the base class."""
         found: dict[str, list[str]] = {}
-        heading = ""
-        for line in cleandoc(cls.__doc__ or "").splitlines()[1:]:
-            if line in SECTIONS:
-                heading = line
-                found[heading] = []
-            elif heading and line.strip():
-                found[heading].append(line.strip())
-        return {name: " ".join(lines) for name, lines in found.items()}
+        for kind in reversed(cls.__mro__):
+            heading = ""
+            for line in cleandoc(vars(kind).get("__doc__") or "").splitlines()[1:]:
+                if line in SECTIONS:
+                    heading = line
+                    found[heading] = []
+                elif heading and line.strip():
+                    found[heading].append(line.strip())
+        return {name: " ".join(found[name]) for name in SECTIONS if name in found}
 
     @classmethod
     def url(cls) -> str | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -62,6 +61,8 @@ def sent_cookie(headers: Headers, name: str) -> str:
     sent = headers.get("cookie", [])
     if len(sent) != 1 or len(sent[0]) > _MAX_COOKIE_CHARS:
         return ""
+    from http.cookies import CookieError, SimpleCookie  # only browsers send cookies that count
+
     cookies: SimpleCookie = SimpleCookie()
     try:
         cookies.load(sent[0])

@@ -14,7 +14,9 @@ from functools import partial
 from typing import Final, Protocol
 
 from pactgate.config.oauth_client import CALLBACK_PATH, CLIENT_NAME, DOCUMENT_PATH
+from pactgate.core.events import Emit
 from pactgate.core.failures import GatewayFailure
+from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.masking import IN_HTML
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.browser_pages import browser_of, members, say, send_to, sent_browser, show
@@ -45,7 +47,7 @@ _OTHER_BROWSER: Final = (
 _DONE: Final = "You are signed in. You can close this page and go on in your client."
 _BAD_TOKEN: Final = "That token or key was not accepted."
 _LATER: Final = b"Retry-After: 1\r\n"
-SIGN_INS: Final = TaskBounds(
+_TASKS: Final = TaskBounds(
     component="sign-ins",
     most=64,
     timeout_s=60.0,
@@ -95,16 +97,19 @@ class ConnectPages:
         sign_ins: SignInLinks,
         person: PersonCheck,
         guard: Callable[[], Guard],
-        checks: ExchangeTasks,
+        emit: Emit,
         brake: GuessBrake,
         console: ConsoleSignIn | None = None,
     ) -> None:
         self._sign_ins = sign_ins
         self._person = person
         self._guard = guard
-        self._checks = checks
+        self._tasks = ExchangeTasks(_TASKS, FaultBarrier(emit))
         self._brake = brake
         self._console = console
+
+    def close(self) -> None:
+        self._tasks.close()
 
     def takes_body(self, exchange: HttpExchange) -> bool:
         """Whether a request is a form that has to be read whole before it is answered."""
@@ -155,7 +160,7 @@ class ConnectPages:
             exchange.work = None
 
         # A browser that leaves ends nothing: what an authorization server gave would be lost.
-        exchange.work = self._checks.start(run, partial(say, exchange, 503, "Not now", head=_LATER))
+        exchange.work = self._tasks.start(run, partial(say, exchange, 503, "Not now", head=_LATER))
 
     async def _open(self, link: str, exchange: HttpExchange) -> None:
         ticket = await self._sign_ins.find(link)

@@ -11,11 +11,12 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from pactgate.config.model import Sessions
+from pactgate.config.oauth_client import DOCUMENT_PATH
 from pactgate.core.events import Emit
 from pactgate.core.failures import Kind
 from pactgate.core.fault_barrier import FaultBarrier
@@ -24,15 +25,10 @@ from pactgate.core.recording import ConnectionRecorder
 from pactgate.inbound.admin import Admin, CallTraces, Reach, ServerLogReader
 from pactgate.inbound.auth import Guard, cors_head
 from pactgate.inbound.batch import is_batch
-from pactgate.inbound.connect_pages import SIGN_INS, ConnectPages
-from pactgate.inbound.console import Console
-from pactgate.inbound.console_sign_in import ConsoleSignIn
 from pactgate.inbound.credentials import AuthError, PendingCheck
 from pactgate.inbound.error_data import data_of
 from pactgate.inbound.exchange_tasks import CREDENTIALS, ExchangeTasks
 from pactgate.inbound.guess_brake import DelayedAnswer, GuessBrake
-from pactgate.inbound.hop import HopSender
-from pactgate.inbound.hop_message import HopClaims
 from pactgate.inbound.http_exchange import HttpExchange, Work
 from pactgate.inbound.http_legacy import LegacyHttpHandler
 from pactgate.inbound.http_modern import ModernHttpHandler
@@ -45,8 +41,17 @@ from pactgate.protocol.messages import Rejection, Request
 from pactgate.protocol.unread import id_of
 from pactgate.state.owned_ids import new_plain_id
 
+if TYPE_CHECKING:
+    from pactgate.inbound.connect_pages import ConnectPages
+    from pactgate.inbound.console import Console
+    from pactgate.inbound.console_sign_in import ConsoleSignIn
+    from pactgate.inbound.hop import HopSender
+    from pactgate.inbound.hop_message import HopClaims
+
 _MCP: Final = "/mcp"
 _SCOPED: Final = "/mcp/"
+_CONSOLE: Final = ("/console", "/api/")
+_CONNECT: Final = ("/connect/", DOCUMENT_PATH)
 _LATER: Final = b"Retry-After: 1\r\n"
 _MCP_METHODS: Final = b"Allow: GET, POST, DELETE, OPTIONS\r\n"
 _ONLY_JSON: Final = Accepts(json=True, stream=False)
@@ -57,7 +62,7 @@ _EXPIRY_SLACK_S: Final = 0.01
 _EXPIRY_LOOK_S: Final = 60.0
 
 
-MakeConnectPages = Callable[[Callable[[], Guard], ExchangeTasks, GuessBrake, ConsoleSignIn | None], ConnectPages]
+MakeConnectPages = Callable[[Callable[[], Guard], Emit, GuessBrake, "ConsoleSignIn | None"], "ConnectPages"]
 
 
 def _ignore(subject: str) -> None:
@@ -87,10 +92,10 @@ class HttpFrontend:
         clock: Callable[[], float] = time.monotonic,
         tap: ConnectionRecorder | None = None,
         new_id: Callable[[], str] = new_plain_id,
-        console: Console | None = None,
+        console: Callable[[], Console] | None = None,
         connect: MakeConnectPages | None = None,
     ) -> None:
-        """`connect` makes the pages at which callers sign in to servers."""
+        """`console` makes the console, `connect` the pages at which callers sign in to servers: each at the first request for it."""
         self.drops = DroppedNotifications()
         self.sessions = SessionTable(sessions or Sessions(), clock, self.drops, new_id)
         self.sessions.on_end = kernel.left
@@ -117,13 +122,10 @@ class HttpFrontend:
         self._admin = Admin(
             snapshot, metrics, stories, reach, server_logs, traffic, clock, is_draining=lambda: self.is_draining
         )
-        self._console = console
-        if console is not None:
-            console.on_signed_out = self.check_again
-            console.credential_end = lambda headers: self._guard.credential_end(headers)
-        people = None if console is None else console.people
-        self._signing_in = ExchangeTasks(SIGN_INS, FaultBarrier(emit))
-        self._connect = None if connect is None else connect(lambda: self._guard, self._signing_in, self._brake, people)
+        self._make_console = console
+        self._console: Console | None = None
+        self._make_connect = connect
+        self._connect: ConnectPages | None = None
         self._modern = ModernHttpHandler(kernel, emit, clock, self.drops)
         self._legacy = LegacyHttpHandler(kernel, self.sessions, emit, clock, self.drops)
         self._await_expiry()
@@ -137,13 +139,15 @@ class HttpFrontend:
         head = exchange.head.mcp
         if head is None or head.generation != self._generation or not self._is_served(head.path, head.principal):
             guard, headers = self._guard, exchange.headers
-            if self._connect is not None and self._connect.takes_body(exchange):
+            connect = self._connect_for(exchange)
+            if connect is not None and connect.takes_body(exchange):
                 return True
             if guard.check_source(headers) is None:
                 found = guard.find(exchange)
                 if isinstance(found, PendingCheck):
                     return True
-                if self._console is not None and self._console.takes_body(exchange) and isinstance(found, Principal):
+                console = self._console_for(exchange)
+                if console is not None and console.takes_body(exchange) and isinstance(found, Principal):
                     return True
             exchange.head.mcp = self._route(exchange)
         return exchange.head.mcp is not None
@@ -218,9 +222,9 @@ class HttpFrontend:
         if refusal is not None:
             self._turn_away(exchange, refusal)
             return None
-        if self._connect is not None and self._connect.answer(exchange):
+        if (connect := self._connect_for(exchange)) is not None and connect.answer(exchange):
             return None
-        if self._console is not None and self._console.answer_anybody(exchange):
+        if (console := self._console_for(exchange)) is not None and console.answer_anybody(exchange):
             return None
         exchange.extra_head = cors_head(exchange.headers)
         if exchange.method == "OPTIONS":
@@ -250,11 +254,31 @@ class HttpFrontend:
             return self._mcp(exchange, admitted, None if path == _MCP else path.removeprefix(_SCOPED))
         elif self._guard.resource is not None and not self._guard.resource.may_read(admitted):
             self._refuse(exchange, 403, "This needs a scope.", self._guard.resource.scope_refusal(exchange))
-        elif self._console is not None and self._console.answer(exchange, admitted):
+        elif (console := self._console_for(exchange)) is not None and console.answer(exchange, admitted):
             return None
         elif not self._admin.answer(exchange, admitted):
             self._refuse(exchange, 404, _NOTHING_HERE)
         return None
+
+    def _console_for(self, exchange: HttpExchange) -> Console | None:
+        """The console; None while nobody has asked for a path that may be its own."""
+        is_wanted = exchange.path == "/" or exchange.path.startswith(_CONSOLE)
+        return self._open_console() if is_wanted else self._console
+
+    def _open_console(self) -> Console | None:
+        if self._console is None and self._make_console is not None:
+            self._console = self._make_console()
+            self._console.on_signed_out = self.check_again
+            self._console.credential_end = lambda headers: self._guard.credential_end(headers)
+        return self._console
+
+    def _connect_for(self, exchange: HttpExchange) -> ConnectPages | None:
+        """The same for the pages at which callers sign in."""
+        if self._connect is None and self._make_connect is not None and exchange.path.startswith(_CONNECT):
+            console = self._open_console()
+            people = None if console is None else console.people
+            self._connect = self._make_connect(lambda: self._guard, self._emit, self._brake, people)
+        return self._connect
 
     def _well_known(self, exchange: HttpExchange) -> None:
         """For clients that look for a token, who have none; where there are no identity providers there is nothing to find."""
@@ -304,7 +328,8 @@ class HttpFrontend:
         if self._expiry is not None:
             self._expiry.cancel()
         self._checks.close()
-        self._signing_in.close()
+        if self._connect is not None:
+            self._connect.close()
         if self._console is not None:
             self._console.close()
         self._kernel.leave(self.sessions)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -22,7 +22,9 @@ from pactgate.core.events import ConfigurationRefused, Emit
 from pactgate.core.failures import GatewayFailure
 from pactgate.inbound.api_keys import ApiKeys
 from pactgate.state.key_file import KeyFile, KeyRing, note_use
-from pactgate.state.revoked_keys import RevokedKeys
+
+if TYPE_CHECKING:
+    from pactgate.state.revoked_keys import RevokedKeys
 
 LOOK_S: Final = 0.5
 _WRITE_S: Final = 60.0

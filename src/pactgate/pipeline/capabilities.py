@@ -1,4 +1,4 @@
-"""The capabilities that the gateway declares to clients: those of its servers, as far as it passes them on.
+"""Capabilities as far as the gateway passes them on: those of its servers to clients, and those of a client to servers.
 
 The gateway always declares `listChanged`, because it notices changed lists by itself if a server does not announce them. Pure.
 While servers are still starting, it declares what they may offer: a client reads capabilities once. Otherwise must not: declare what no
@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
+
+from pactgate.core.values import Caller
+from pactgate.protocol import era_bridge
+from pactgate.protocol.versions import Era
 
 _LISTS: Final = ("tools", "prompts", "resources")
 _WHOLE: Final = ("completions", "logging")
@@ -52,6 +56,14 @@ def has_extensions(offered: Offered) -> bool:
 def has_tasks(offered: Offered) -> bool:
     extensions = offered.get("extensions")
     return "tasks" in offered or (isinstance(extensions, dict) and TASKS in extensions)
+
+
+def relayable_of(caller: Caller, towards: Era) -> dict[str, Any]:
+    """The capabilities of a caller that hold for servers behind the gateway."""
+    if not caller.capabilities or (caller.era is Era.LEGACY and not caller.channel.can_ask):
+        return {}
+    follows_tasks = caller.scope is not None and caller.era is towards
+    return era_bridge.relayable(caller.capabilities, caller.version, towards=towards, follows_tasks=follows_tasks)
 
 
 def _subscribes(offered: Offered) -> bool:

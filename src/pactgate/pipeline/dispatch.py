@@ -18,9 +18,11 @@ from pactgate.core.context import CONNECTION, QUEUE, ExecutionContext
 from pactgate.core.contract import CALLER_KEY
 from pactgate.core.values import Caller
 from pactgate.pipeline.call import Call
+from pactgate.pipeline.capabilities import relayable_of
 from pactgate.pipeline.deadline import Deadline
+from pactgate.pipeline.input_required import map_upstream_error, too_large
 from pactgate.pipeline.notification_relay import relay_progress
-from pactgate.pipeline.server_requests import ServerRequestBridge, map_upstream_error, relayable_of, too_large
+from pactgate.pipeline.server_requests import ServerRequestBridge
 from pactgate.pipeline.timing import timed
 from pactgate.pipeline.upstream_request import Headers, UpstreamRequest
 from pactgate.policy.overload import Overload

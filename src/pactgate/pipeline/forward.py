@@ -17,6 +17,7 @@ from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import PROMPT_KIND
+from pactgate.catalog.name_resolution import NameResolution
 from pactgate.catalog.uris import OWN_SCHEME, ResourceTarget, full_uri
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.context import CLIENT, CONNECTION, QUEUE, ExecutionContext
@@ -26,9 +27,10 @@ from pactgate.core.values import Caller, Prompt
 from pactgate.pipeline.capabilities import has_extensions, has_tasks
 from pactgate.pipeline.deadline import Deadline, TimeoutQueue
 from pactgate.pipeline.forwarded_result import ForwardedResult, fit_prompt, refused_with, shape, with_full_uris
+from pactgate.pipeline.input_required import too_large
 from pactgate.pipeline.notification_relay import relay_progress, token_of
 from pactgate.pipeline.permission import explain_unknown, require_permitted
-from pactgate.pipeline.server_requests import ServerRequestBridge, too_large
+from pactgate.pipeline.server_requests import ServerRequestBridge
 from pactgate.pipeline.task_owners import TaskOwners
 from pactgate.pipeline.timing import timed
 from pactgate.pipeline.tool_policy import PolicyTable
@@ -76,6 +78,7 @@ class Forward:
     def __init__(
         self,
         connections: Connections,
+        names: NameResolution,
         results: ResultCache,
         policies: Callable[[], PolicyTable],
         bridge: ServerRequestBridge,
@@ -89,6 +92,7 @@ class Forward:
         emit: Emit,
     ) -> None:
         self._connections = connections
+        self._names = names
         self._results = results
         self._policies = policies
         self._bridge = bridge
@@ -218,20 +222,20 @@ class Forward:
 
     async def _prompt(self, ctx: ExecutionContext, name: str) -> Prompt:
         try:
-            return await self._connections.resolve_prompt(name, ctx.caller)
+            return await self._names.prompt(name, ctx.caller)
         except GatewayFailure as failure:
             if failure.kind is not Kind.UNKNOWN_PROMPT:
                 raise
-            raise explain_unknown(self._connections, PROMPT_KIND, ctx, failure) from None
+            raise explain_unknown(self._names, PROMPT_KIND, ctx, failure) from None
 
     async def _target(self, ctx: ExecutionContext, uri: str) -> ResourceTarget:
         """The server of a listed resource, or of a template (completions name the template itself)."""
         try:
-            target = await self._connections.resolve_uri(uri, ctx.caller)
+            target = await self._names.resource(uri, ctx.caller)
         except GatewayFailure as failure:
             if failure.kind is not Kind.UNKNOWN_RESOURCE:
                 raise
-            raise explain_unknown(self._connections, None, ctx, failure) from None
+            raise explain_unknown(self._names, None, ctx, failure) from None
         access = self._connections.catalog_for(ctx.caller).access
         if access is not None:
             applied = access.of_uri(target.server, full_uri(*target)).applied

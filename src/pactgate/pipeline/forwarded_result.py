@@ -15,7 +15,7 @@ from msgspec import Raw
 from pactgate.catalog.uris import full_uri
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Caller
-from pactgate.pipeline.server_requests import map_upstream_error
+from pactgate.pipeline.input_required import map_upstream_error
 from pactgate.protocol import downgrade, messages, modern
 from pactgate.protocol.cache_hints import STALE, read_hint
 from pactgate.protocol.error_codes import code_for

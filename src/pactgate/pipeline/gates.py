@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pactgate.catalog.connections import Connections
+from pactgate.catalog.name_resolution import NameResolution
 from pactgate.core.events import Emit
 from pactgate.core.masking import Mask
 from pactgate.pipeline.deadline import TimeoutQueue
@@ -46,6 +47,7 @@ from pactgate.policy.result_pages import PagedResultStore
 def tool_call(
     *,
     connections: Connections,
+    names: NameResolution,
     bridge: ServerRequestBridge,
     dispatch: Dispatch,
     rates: RatePolicy,
@@ -60,7 +62,7 @@ def tool_call(
 ) -> ToolCall:
     add_envelope = AddEnvelope(server_info)
     return ToolCall(
-        find=(ParseParams(), ResolveTool(connections)),
+        find=(ParseParams(), ResolveTool(connections, names)),
         before=(
             Authorize(emit),
             CheckScope(),

@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.discovery import TOOLS
+from pactgate.catalog.own_catalogs import OwnCatalogs
 from pactgate.catalog.tool_groups import EXTENSION as GROUPS
 from pactgate.catalog.tool_groups import ToolGroups, is_known_to
 from pactgate.core.context import ExecutionContext
@@ -15,11 +16,11 @@ from pactgate.core.display import cut
 from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Caller
 from pactgate.pipeline import capabilities, status
+from pactgate.pipeline.capabilities import relayable_of
 from pactgate.pipeline.change_notifications import ChangeNotifications
 from pactgate.pipeline.forward import Forward
 from pactgate.pipeline.kernel import EXTENSION, Handler, unknown_method
 from pactgate.pipeline.notification_relay import NotificationRelay
-from pactgate.pipeline.server_requests import relayable_of
 from pactgate.pipeline.tool_call import ToolCall
 from pactgate.protocol import messages, modern
 from pactgate.protocol.cache_hints import STALE
@@ -37,6 +38,7 @@ class Handlers:
     def __init__(
         self,
         connections: Connections,
+        own_catalogs: OwnCatalogs,
         tool_call: ToolCall,
         forward: Forward,
         changes: ChangeNotifications,
@@ -44,6 +46,7 @@ class Handlers:
         server_info: dict[str, Any],
     ) -> None:
         self._connections = connections
+        self._own_catalogs = own_catalogs
         self._tool_call = tool_call
         self._forward = forward
         self._changes = changes
@@ -102,7 +105,7 @@ class Handlers:
         await self._connections.settle(caller.scope)
         hint = self._connections.freshness(request.method, caller)
         if request.method == TOOLS.method and caller.capabilities:
-            catalog = await self._connections.catalog_of(caller, relayable_of(caller, Era.LEGACY))
+            catalog = await self._own_catalogs.catalog_of(caller, relayable_of(caller, Era.LEGACY))
         else:
             catalog = self._connections.catalog_for(caller)
         return catalog.listing(request.method, caller.scope, caller.version, hint)

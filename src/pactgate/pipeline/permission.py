@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import EntryKind
+from pactgate.catalog.name_resolution import NameResolution
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Emit, PermissionUndecided
 from pactgate.core.failures import GatewayFailure, Kind
@@ -45,11 +45,11 @@ def require_permitted(
 
 
 def explain_unknown(
-    connections: Connections, kind: EntryKind | None, ctx: ExecutionContext, failure: GatewayFailure
+    names: NameResolution, kind: EntryKind | None, ctx: ExecutionContext, failure: GatewayFailure
 ) -> GatewayFailure:
     """The failure for a name that a caller does not have: what a rule says about it, else the one for names that nobody has."""
     name = ctx.requested or ""
-    denied = connections.why_denied(kind, name, ctx.caller.scope, ctx.caller)
+    denied = names.why_denied(kind, name, ctx.caller.scope, ctx.caller)
     if denied is None:
         return failure
     ctx.rule = denied.applied

@@ -16,14 +16,15 @@ from msgspec import UNSET, Raw
 from pactgate.catalog.catalog import Catalog
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.index import TOOL_KIND
+from pactgate.catalog.name_resolution import NameResolution
 from pactgate.catalog.search_surface import SearchSurface, is_search_tool
 from pactgate.config.value_checks import OWN_SERVER_ID
 from pactgate.core.events import Emit
 from pactgate.core.failures import ErrorCode, GatewayFailure, Kind
 from pactgate.core.values import Caller, SchemaViolation, Tool
 from pactgate.pipeline.call import Call
+from pactgate.pipeline.capabilities import relayable_of
 from pactgate.pipeline.permission import explain_unknown, require_permitted
-from pactgate.pipeline.server_requests import relayable_of
 from pactgate.pipeline.tool_invoke import INDIRECT, require_fit, unwrap
 from pactgate.pipeline.tool_policy import ToolPolicy
 from pactgate.policy import limits
@@ -81,8 +82,9 @@ class ResolveTool:
 
     name = "resolve_tool"
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, names: NameResolution) -> None:
         self._connections = connections
+        self._names = names
 
     def __call__(self, call: Call) -> Awaitable[None] | None:
         caller, connections = call.ctx.caller, self._connections
@@ -109,21 +111,15 @@ class ResolveTool:
         except GatewayFailure as failure:
             if failure.kind is not Kind.UNKNOWN_TOOL:
                 raise
-            raise explain_unknown(self._connections, TOOL_KIND, call.ctx, failure) from None
+            raise explain_unknown(self._names, TOOL_KIND, call.ctx, failure) from None
         bind(call, catalog, tool)
 
     async def _resolve(self, call: Call) -> tuple[Catalog, Tool]:
         """A name that is not known yet. One that stands in the arguments of another tool means any server."""
         caller = call.ctx.caller
         scope = caller.scope if call.outer is None else None
-        connections = self._connections
-        call.waiting_for = connections.server_for(call.requested, scope, caller)
-        return await connections.resolve(
-            call.requested,
-            scope,
-            caller,
-            lambda: connections.catalog_of(caller, relayable_of(caller, Era.LEGACY)),
-        )
+        call.waiting_for = self._names.server_for(call.requested, scope, caller)
+        return await self._names.tool(call.requested, scope, caller, relayable_of(caller, Era.LEGACY))
 
 
 def bind(call: Call, catalog: Catalog, tool: Tool) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Raw
@@ -20,8 +20,17 @@ from msgspec import Raw
 from pactgate.catalog.connections import Connections
 from pactgate.catalog.uris import full_uri
 from pactgate.core.context import CONNECTION
-from pactgate.core.failures import GatewayFailure, Kind, Verdict
+from pactgate.core.failures import GatewayFailure, Kind
 from pactgate.core.values import Caller
+from pactgate.pipeline.capabilities import relayable_of
+from pactgate.pipeline.input_required import (
+    MAX_ROUNDS,
+    asks_for_ever,
+    may_be_input_required,
+    read_answers,
+    read_input_required,
+    require_declared,
+)
 from pactgate.pipeline.notification_relay import NotificationRelay
 from pactgate.pipeline.question_relay import QuestionRelay, all_of
 from pactgate.pipeline.sign_in_bridge import SignInBridge, is_callers
@@ -30,7 +39,7 @@ from pactgate.pipeline.timing import timed
 from pactgate.pipeline.upstream_request import UpstreamRequest
 from pactgate.policy.permissions.rules import Grant
 from pactgate.policy.state_tokens import SignedState, StateSigner, refused
-from pactgate.protocol import era_bridge, messages
+from pactgate.protocol import era_bridge
 from pactgate.protocol.era_bridge import RESPONSES, STATE, InputRequiredResult
 from pactgate.protocol.messages import Notification, Response, encode_json
 from pactgate.protocol.versions import Era
@@ -38,7 +47,6 @@ from pactgate.upstreams.dialer import Session
 from pactgate.upstreams.peer import UpstreamReplyError
 from pactgate.upstreams.pending import in_task
 
-MAX_ROUNDS: Final = 20
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 2.0
 _SUSPENDED: Final = "parked"
@@ -210,7 +218,7 @@ class ServerRequestBridge:
             raise refused("it was used already, or the gateways have lost whether it was")
         if opened.kind == _UPSTREAM:
             return opened.content
-        answers, request.responses = _answers(request), None
+        answers, request.responses = read_answers(request), None
         if opened.content == _SIGN_IN and self._sign_ins is not None:
             await self._sign_ins.wait_after(request, answers.get(_SIGN_IN))
         return None
@@ -287,7 +295,7 @@ class ServerRequestBridge:
         suspended = self._suspended.find(mark, request.caller.principal.key)
         if suspended is None:
             raise refused("the call it belongs to was continued already, or has ended")
-        answers = _answers(request)
+        answers = read_answers(request)
         self._suspended.take(mark)
         request.on_send(suspended.session)
         request.ctx.sent_at = self._clock()
@@ -339,7 +347,7 @@ class ServerRequestBridge:
             )
         members = dict(request.members)
         if request.responses is not None:
-            _answers(request)
+            read_answers(request)
             members[RESPONSES] = request.responses
         if inner is not None:
             members[STATE] = Raw(encode_json(inner))
@@ -354,16 +362,16 @@ class ServerRequestBridge:
         for number in range(MAX_ROUNDS):
             if response is None:
                 response = await self.send(request, session, members)
-            found = _read_input_required(request, response.result)
+            found = read_input_required(request, response.result)
             if found is None:
                 return response
-            _require_declared(request, found, declared)
+            require_declared(request, found, declared)
             request.on_asked()
             if request.caller.era is Era.MODERN:
                 return _input_required(request, self._sealed(request, response.result, found))
             members = await self._answered(request, found, number)
             response = None
-        raise _asks_for_ever(request)
+        raise asks_for_ever(request)
 
     def _sealed(self, request: UpstreamRequest, text: bytes, found: InputRequiredResult) -> bytes:
         if found.state is None:
@@ -387,39 +395,9 @@ class ServerRequestBridge:
         return members
 
 
-def may_be_input_required(session: Session, response: Response) -> bool:
-    """Whether an answer has to be looked at: a modern server may ask even a caller that can't be asked, to come again later."""
-    return session.asks_by_result and response.simple is None and era_bridge.INPUT_REQUIRED_MARK in response.result
-
-
 def _input_required(request: UpstreamRequest, result: bytes) -> Response:
     request.is_input_required = True
     return Response(0, result)
-
-
-def map_upstream_error(refusal: UpstreamReplyError, caller: Caller) -> GatewayFailure:
-    """A refusal that tells the caller what to do, with its own number where the caller's era knows it; any other as it is."""
-    reply = refusal.reply
-    is_url = reply.code == messages.URL_REQUIRED and caller.era is Era.LEGACY
-    if reply.code != messages.MISSING_CLIENT_CAPABILITY and not is_url:
-        return refusal
-    data = messages.value(reply.data) if reply.data is not None else None
-    return GatewayFailure(
-        Kind.MISSING_CAPABILITY,
-        reply.message,
-        server=refusal.server,
-        operation=refusal.operation,
-        number=reply.code,
-        details=data if isinstance(data, dict) else {},
-    )
-
-
-def relayable_of(caller: Caller, towards: Era) -> dict[str, Any]:
-    """The capabilities of a caller that hold for servers behind the gateway."""
-    if not caller.capabilities or (caller.era is Era.LEGACY and not caller.channel.can_ask):
-        return {}
-    follows_tasks = caller.scope is not None and caller.era is towards
-    return era_bridge.relayable(caller.capabilities, caller.version, towards=towards, follows_tasks=follows_tasks)
 
 
 def _state(raw: Raw) -> str:
@@ -429,39 +407,6 @@ def _state(raw: Raw) -> str:
         raise refused("it is not a text") from None
 
 
-def _answers(request: UpstreamRequest) -> dict[str, bytes]:
-    try:
-        return era_bridge.read_answers(request.responses)
-    except msgspec.DecodeError:
-        raise GatewayFailure(
-            Kind.INVALID_PARAMS, f"{RESPONSES} must be an object of answers, each an object."
-        ) from None
-
-
-def _read_input_required(request: UpstreamRequest, text: bytes) -> InputRequiredResult | None:
-    try:
-        return era_bridge.read_input_required(text)
-    except msgspec.DecodeError as problem:
-        raise _faulty(request, str(problem)) from problem
-
-
-def _require_declared(request: UpstreamRequest, found: InputRequiredResult, declared: Mapping[str, Any]) -> None:
-    for question in found.questions.values():
-        refusal = era_bridge.why_not(question, declared)
-        if refusal is not None:
-            raise _faulty(request, f"it asks what its client did not offer ({refusal[1]})")
-
-
-def _faulty(request: UpstreamRequest, why: str) -> GatewayFailure:
-    return GatewayFailure(
-        Kind.MALFORMED_RESULT,
-        f"{request.server} answered {request.method} with a round of questions that breaks the protocol: {why}",
-        server=request.server,
-        operation=request.method,
-        verdict=Verdict.MAY_HAVE_RUN,
-    )
-
-
 def _replica_lost(request: UpstreamRequest) -> GatewayFailure:
     return GatewayFailure(
         Kind.REPLICA_LOST,
@@ -469,24 +414,4 @@ def _replica_lost(request: UpstreamRequest) -> GatewayFailure:
         "Look whether the action happened before you call again.",
         server=request.server,
         operation=request.method,
-    )
-
-
-def _asks_for_ever(request: UpstreamRequest) -> GatewayFailure:
-    return GatewayFailure(
-        Kind.MALFORMED_RESULT,
-        f"{request.server} has asked for input {MAX_ROUNDS} times without answering {request.method}; the call has ended",
-        server=request.server,
-        operation=request.method,
-        verdict=Verdict.MAY_HAVE_RUN,
-    )
-
-
-def too_large(server: str, method: str, max_bytes: int) -> GatewayFailure:
-    """An input-required result is never truncated: one that is too large is a failure."""
-    return GatewayFailure(
-        Kind.RESPONSE_TOO_LARGE,
-        f"{server} answered {method} with questions of more than {max_bytes} bytes (response.maxResponseBytes)",
-        server=server,
-        operation=method,
     )

@@ -7,7 +7,7 @@ ask a client that did not say that it can be asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -54,13 +54,15 @@ class WantedSignIn(Struct, frozen=True):
 
 
 class SignInBridge:
-    def __init__(self, links: Links) -> None:
+    """`links` makes the links at which callers sign in; it is asked at the first that somebody needs."""
+
+    def __init__(self, links: Callable[[], Links]) -> None:
         self._links = links
 
     async def wanted(self, request: UpstreamRequest, failure: GatewayFailure) -> WantedSignIn:
         """What to ask the client of this request. Raises the failure, with the link in it, where the client can't be asked."""
         server, caller = request.server, request.caller
-        link = await self._links.link(server, caller.principal)
+        link = await self._links().link(server, caller.principal)
         told = failure.again()
         told.party = Party.CALLER
         if link is None:
@@ -84,14 +86,14 @@ class SignInBridge:
         if not _is_accepted(answer):
             raise wanted.failure.again()
         with request.deadline.waiting_for_client():
-            await self._links.wait(request.server, request.caller.principal, input_s)
+            await self._links().wait(request.server, request.caller.principal, input_s)
 
     async def wait_after(self, request: UpstreamRequest, answer: bytes | None) -> None:
         """A modern client comes again. Raises where its user has declined."""
         if answer is None or not _is_accepted(answer):
             raise authorization_required(request.server, "it was declined.", next_step="Call again to be asked again.")
         with request.deadline.waiting_for_client():
-            await self._links.wait(request.server, request.caller.principal, HOLD_S)
+            await self._links().wait(request.server, request.caller.principal, HOLD_S)
 
 
 def is_callers(failure: GatewayFailure) -> bool:

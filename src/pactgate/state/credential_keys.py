@@ -9,12 +9,10 @@ from __future__ import annotations
 import base64
 import os
 import secrets
-import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from pactgate.config.file_access import other_writers, read_regular_file
+from pactgate.config.file_access import other_writers, read_regular_file, replacing
 from pactgate.config.problems import UnreadableError, shown_path
 from pactgate.config.sections.state import KEY_BYTES
 
@@ -94,16 +92,10 @@ class SealingKeyFile:
         return text
 
     def _write(self, texts: Sequence[str], place: Callable[[str, str], None]) -> None:
-        handle, path = tempfile.mkstemp(dir=os.path.dirname(self._path) or ".", prefix=".", suffix=".new")
-        try:
-            with open(handle, "w", encoding="ascii") as file:
-                file.write("".join(f"{text}\n" for text in texts))
-                file.flush()
-                os.fsync(file.fileno())
-            place(path, self._path)
-        finally:
-            with suppress(OSError):
-                os.unlink(path)
+        with replacing(self._path, place) as file:
+            file.write("".join(f"{text}\n" for text in texts).encode("ascii"))
+            file.flush()
+            os.fsync(file.fileno())
 
 
 class SystemKeyring:

@@ -12,17 +12,16 @@ import fcntl
 import hmac
 import os
 import secrets
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from pactgate.config.file_access import FileState, file_state, other_writers, read_regular_file
+from pactgate.config.file_access import FileState, file_state, other_writers, read_regular_file, replacing
 from pactgate.config.problems import UnreadableError, show, shown_path
 from pactgate.config.sections.auth import Role, TokenName
 from pactgate.core.api_key import ID_CHARS, SECRET_BITS, read_id, write_key
@@ -140,19 +139,11 @@ class KeyFile:
             os.close(handle)
 
     def _replace(self, data: bytes) -> None:
-        folder = os.path.dirname(self._real_path)
-        handle, path = tempfile.mkstemp(dir=folder, prefix=".", suffix=".new")
-        try:
-            with open(handle, "wb") as file:
-                self._give_away(file.fileno())
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(path, self._real_path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(path)
-            raise
+        with replacing(self._real_path) as file:
+            self._give_away(file.fileno())
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
 
     def _give_away(self, handle: int) -> None:
         """Root changes the file for the user whose gateway reads it: the owner of the file, or of its folder."""

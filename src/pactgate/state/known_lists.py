@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from pactgate.config.file_access import other_writers, read_regular_file
+from pactgate.config.file_access import is_private_folder, other_writers, read_regular_file, replacing
 from pactgate.config.problems import UnreadableError
 from pactgate.config.server_settings import ServerConfig
 from pactgate.protocol.messages import encode_json
@@ -43,7 +41,7 @@ class KnownLists:
 
     def read(self, server: str, identity: Sequence[str]) -> bytes | None:
         """What was written for a server with this command line; None if there is nothing that can be used."""
-        if self._folder is None or not _is_private(self._folder):
+        if self._folder is None or not is_private_folder(self._folder):
             return None
         path = self._path(self._folder, server, identity)
         try:
@@ -58,17 +56,11 @@ class KnownLists:
             return
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not _is_private(self._folder):
+            if not is_private_folder(self._folder):
                 return
             self._make_room(self._folder)
-            handle, name = tempfile.mkstemp(dir=self._folder, prefix=".", suffix=".new")
-            try:
-                with open(handle, "wb") as file:
-                    file.write(data)
-                os.replace(name, self._path(self._folder, server, identity))
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(name)
+            with replacing(self._path(self._folder, server, identity)) as file:
+                file.write(data)
 
     def _path(self, folder: Path, server: str, identity: Sequence[str]) -> Path:
         key = hashlib.sha256(
@@ -80,11 +72,3 @@ class KnownLists:
         files = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
         for path in files[: len(files) - MAX_FILES + 1] if len(files) >= MAX_FILES else ():
             path.unlink(missing_ok=True)
-
-
-def _is_private(folder: Path) -> bool:
-    """Whether the folder is this user's alone: what is read there is listed as the server's own words."""
-    with suppress(OSError):
-        found = folder.lstat()
-        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
-    return False

@@ -8,7 +8,7 @@ Foreign errors leave a channel only as `GatewayFailure` of a transport kind.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -72,6 +72,19 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """End it, bounded: afterwards no process, socket or task of this channel is left."""
+
+
+@runtime_checkable
+class ProcessChannel(Protocol):
+    """What a channel to a child process of the gateway has beside others."""
+
+    @property
+    def pid(self) -> int | None:
+        """The process, while it runs."""
+
+    @property
+    def sandbox_level(self) -> str | None:
+        """How far its declared effects are enforced; None without a declaration, and before the child was started."""
 
 
 class TokenSource(Protocol):

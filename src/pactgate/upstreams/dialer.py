@@ -16,22 +16,20 @@ from pactgate.core.principal import Principal
 from pactgate.core.recording import ConnectionRecorder
 from pactgate.protocol.cache_hints import Hint
 from pactgate.protocol.versions import Era
-from pactgate.upstreams.channel import Channel, OutputLog
+from pactgate.upstreams.channel import Channel, OutputLog, ProcessChannel
 from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.http.proxy import network_of
-from pactgate.upstreams.http.sse import HttpSseChannel
 from pactgate.upstreams.http.streamable import HttpChannel, NotStreamableHttpError
 from pactgate.upstreams.in_process import InProcessChannel, InProcessServer
 from pactgate.upstreams.negotiate import Identity, negotiate
-from pactgate.upstreams.oauth.grants import CallerGrants
-from pactgate.upstreams.oauth.server_grant import ServerGrant
 from pactgate.upstreams.peer import Peer
-from pactgate.upstreams.process.child_reaper import ChildReaper
-from pactgate.upstreams.process.stdio import StdioChannel
-from pactgate.upstreams.python_tools import python_tools
 
 if TYPE_CHECKING:
+    from pactgate.upstreams.http.sse import HttpSseChannel
+    from pactgate.upstreams.oauth.grants import CallerGrants
+    from pactgate.upstreams.oauth.server_grant import ServerGrant
     from pactgate.upstreams.openapi.server import OpenApiServer
+    from pactgate.upstreams.process.child_reaper import ChildReaper
 
 MakeTap = Callable[[str, str], ConnectionRecorder | None]
 """A tap for a new connection to a server, by its id and transport; None where it is not recorded."""
@@ -81,7 +79,7 @@ class Session:
     @property
     def pid(self) -> int | None:
         channel = self.peer.channel
-        return channel.pid if isinstance(channel, StdioChannel) else None
+        return channel.pid if isinstance(channel, ProcessChannel) else None
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -91,7 +89,7 @@ class Session:
 
 
 def _effects_level(channel: Channel, *, is_observed: bool) -> str | None:
-    level = channel.sandbox_level if isinstance(channel, StdioChannel) else None
+    level = channel.sandbox_level if isinstance(channel, ProcessChannel) else None
     return "observed" if is_observed and level in (None, "declared") else level
 
 
@@ -113,7 +111,7 @@ class Dialer:
         config: ServerConfig,
         *,
         client: HttpClient,
-        child_reaper: ChildReaper,
+        child_reaper: ChildReaper | None,
         emit: Emit,
         client_info: Mapping[str, Any],
         max_frame_bytes: int,
@@ -126,7 +124,9 @@ class Dialer:
         grant: ServerGrant | None = None,
         caller_grants: CallerGrants | None = None,
     ) -> None:
-        """`private_client` carries sessions of single callers, so that what they hold open is never missing to the others.
+        """`child_reaper` is there where the server is a child process.
+
+        `private_client` carries sessions of single callers, so that what they hold open is never missing to the others.
 
         `private_paths` are files of the gateway that a confined program does not see. `capabilities` are those of the only client
         there is, where there is only one: then the session that all clients share has them. `caller_grants` are there where each
@@ -181,8 +181,7 @@ class Dialer:
         if self._caller_grants is not None:
             grant = self._caller_grants.of(principal)
             await grant.prepare()
-        kind = HttpChannel if like.transport == "http" else HttpSseChannel
-        make = partial(self._over_http, kind, self._private_client, grant)
+        make = partial(self._over_http, like.transport, self._private_client, grant)
         return await self._converse(make, like.transport, era, capabilities)
 
     async def _dial_process(self) -> Session:
@@ -250,11 +249,16 @@ class Dialer:
 
     def _stdio(self) -> Channel:
         config = self._config
+        assert self._child_reaper is not None, "handed in for servers that are processes"
         if config.tools is not None:
+            from pactgate.upstreams.python_tools import python_tools  # only servers of Python tools need it
+
             return python_tools(
                 config, self._emit, self._child_reaper, self._max_frame_bytes, self._private_paths, self._output
             )
         assert config.command is not None
+        from pactgate.upstreams.process.stdio import StdioChannel  # only servers that are processes need it
+
         return StdioChannel(
             config.id,
             config.command,
@@ -283,15 +287,18 @@ class Dialer:
         return channel
 
     def _http(self) -> Channel:
-        return self._over_http(HttpChannel, self._client, self._grant)
+        return self._over_http("http", self._client, self._grant)
 
     def _sse(self) -> Channel:
-        return self._over_http(HttpSseChannel, self._client, self._grant)
+        return self._over_http("sse", self._client, self._grant)
 
-    def _over_http(
-        self, kind: type[HttpChannel] | type[HttpSseChannel], client: HttpClient, grant: ServerGrant | None
-    ) -> Channel:
+    def _over_http(self, transport: str, client: HttpClient, grant: ServerGrant | None) -> Channel:
         config = self._config
+        kind: type[HttpChannel | HttpSseChannel] = HttpChannel
+        if transport == "sse":
+            from pactgate.upstreams.http.sse import HttpSseChannel  # few servers still speak it
+
+            kind = HttpSseChannel
         assert config.url is not None
         return kind(
             config.id,
@@ -300,7 +307,7 @@ class Dialer:
             client,
             self._emit,
             max_frame_bytes=self._max_frame_bytes,
-            tap=self._make_tap(config.id, "http" if kind is HttpChannel else "http+sse"),
+            tap=self._make_tap(config.id, "http" if transport == "http" else "http+sse"),
             network=network_of(config),
             grant=grant,
         )

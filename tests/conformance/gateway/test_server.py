@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import msgspec
 import pytest
 
 from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep, ServerScript
-from pactgate.conformance.gateway.server import ScriptedServer
 from tests.support.eventually import eventually_blocking
 
 TOOLS = (
@@ -113,25 +111,3 @@ def test_a_call_that_is_cancelled_has_no_answer(child: Child, tmp_path: Path) ->
     child.ask("ping")
     assert json.loads(child.read())["result"] == {}
     assert recorded(tmp_path)[2:] == [(False, "ping"), (True, "ping")]
-
-
-def test_a_modern_server_refuses_a_handshake_and_names_its_revision(tmp_path: Path) -> None:
-    child = Child(tmp_path, "modern")
-    child.ask("initialize", '{"protocolVersion":"2025-11-25"}')
-    error = json.loads(child.read())["error"]
-    assert (error["code"], error["data"]["supported"]) == (-32022, ["2026-07-28"])
-    assert child.close() == 0
-
-
-def test_who_has_seen_his_stream_begin_hears_of_a_change_made_at_once(tmp_path: Path) -> None:
-    server = ScriptedServer(ServerScript(tag="t", era="both", record=str(tmp_path / "record.t"), tools=TOOLS))
-    change, heard = threading.Thread(target=server.changed), list[str]()
-
-    def begin() -> None:
-        change.start()
-        change.join(0.1)
-
-    assert server.listen(" 1", heard.append, begin)
-    change.join()
-    server.log.close()
-    assert heard == ['{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}']

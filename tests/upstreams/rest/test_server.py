@@ -213,7 +213,7 @@ async def test_a_response_that_misses_fields_is_passed_on_and_never_in_silence(
             assert b'event="OutputMismatched"} %d' % count in inside.gateway.facts.render_metrics()[0]
         listed = await inside.ask("tools/list")
         assert b"outputSchema" not in (listed.result or b"")
-        story = inside.gateway.stories.get(envelope["requestId"])
+        story = inside.gateway.observers.stories.get(envelope["requestId"])
         assert story is not None
         assert len(story["outputErrors"]) == len(pointers)
         (tool,) = inside.gateway.snapshot()["tools"]

@@ -16,7 +16,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pactgate.cli.doctor.finding import Finding, fail, ok, warn
-from pactgate.cli.server_table import skipped, without_name
+from pactgate.cli.server_table import skipped
+from pactgate.cli.terminal import without_name
 from pactgate.config.sections.openapi import is_url
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.display import cut

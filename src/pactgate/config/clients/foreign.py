@@ -37,8 +37,9 @@ def variables_of_editors(folder: str, environ: Mapping[str, str]) -> dict[str, s
 def adapt(root: dict[str, Any], found: ConfigFindings, known: frozenset[str]) -> dict[str, Any]:
     """The file in our spelling. `known` are our own top-level keys."""
     adapted = dict(root)
-    if _is_of_a_client(found.file):
-        for key in [key for key in root if key not in known]:
+    unknown = [key for key in root if key not in known]
+    if unknown and _is_of_a_client(found.file):
+        for key in unknown:
             del adapted[key]
             found.warn((key,), "This is the client's own setting; the gateway ignores it.")
     for key in SERVER_LISTS:
@@ -51,7 +52,7 @@ def _is_of_a_client(file: str) -> bool:
     name = os.path.basename(file)
     if not name or name.startswith("pactgate."):
         return False
-    from pactgate.config.clients.table import clients  # here: a file of our own never needs the table
+    from pactgate.config.clients.table import clients  # a file with our own keys alone never needs the table
 
     places = (place for client in clients() for place in (*client.user, *client.linux, *client.project))
     return any(os.path.basename(place) == name for place in places)

@@ -2,8 +2,9 @@
 
 How to add a check:
 
-1. A file `checks/<family>/gwp0NN_<name_of_the_class>.py` with one subclass of `Check` (or `FidelityCheck`, `DefinitionCheck`). The
-   docstring has a title and the sections of every rule. `tools`, `prompts`, `resources` are what the servers then offer (`script.py`).
+1. A subclass of `Check` in the file of its theme, `checks/<family>/<theme>.py`; one that differs from others in a value shares their
+   base class. The docstring has a title and the sections of every rule. `tools`, `prompts`, `resources` are what the servers then
+   offer (`script.py`).
 2. `play` sends requests through the `Lab` and records; it never decides. `judge` looks at the recording only and yields `Evidence`.
    A fidelity check needs neither: it has the texts, the base class sends and compares them.
 3. Be fair: the check passes without a gateway, and prefixes, added `_meta` and additional tools of the gateway are no failure. `level`

@@ -1,4 +1,4 @@
-"""The base classes of checks of the profile. Each check has its own file under `checks`; `gateway/__init__.py` says how to add one.
+"""The base classes of checks of the profile. The checks stand under `checks`, by theme; `gateway/__init__.py` says how to add one.
 
 `play` sends and records, with the `Lab` it is given; `judge` looks at the recording and nothing else, so that a run can be judged again
 from its file. Must not: touch the world other than through the lab.
@@ -20,6 +20,7 @@ from pactgate.conformance.rule import Evidence, RequirementLevel, Rule
 
 PROFILE_VERSION: Final = "0.1"
 """Scores of one version can be compared. It changes with the checks."""
+INVALID_PARAMS: Final = -32602
 _SHOWN_CHARS: Final = 90
 
 
@@ -50,6 +51,10 @@ class Check(Rule, Scenario):
     """Whether it disturbs others: it then runs after them, alone."""
 
     def __init_subclass__(cls) -> None:
+        """A check is of the family whose folder it stands in."""
+        folder = cls.__module__.split(".")[-2].upper()
+        if folder in Family.__members__:
+            cls.family = Family[folder]
         if hasattr(cls, "family"):
             cls.category = cls.family.value
 
@@ -69,11 +74,34 @@ class Check(Rule, Scenario):
         return {named(name, tag) for name in entries for tag in self.servers}
 
 
+class RefusalCheck(Check):
+    """What a client asks for under the label `refused` has to be refused as invalid."""
+
+    level = RequirementLevel.SHOULD
+    refused: ClassVar[str] = "unknown"
+
+    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
+        for exchange in recording.exchanges(self.refused):
+            code = error_code(exchange)
+            if code != INVALID_PARAMS:
+                instead = "no error" if code is None else f"the code {code}"
+                yield self.evidence(
+                    exchange.index, "/error/code", f"{exchange.route.era} client: it answers with {instead}"
+                )
+
+
 class FidelityCheck(Check):
     """The first tool is called on every route. What stands under `pointers` of its result, and under `request_pointers` of the
-    request's params, must arrive as it was sent; with `as_written`, also its notation and order."""
+    request's params, must arrive as it was sent; with `as_written`, also its notation and order.
 
-    family = Family.FIDELITY
+    How to fix
+        Pass the text of the result on, instead of a value that was parsed and written again.
+
+    Reference
+        Nothing in the specification lets an intermediary change a result; all revisions.
+    """
+
+    spec = "server/tools#tool-result"
     arguments: ClassVar[str] = "{}"
     params: ClassVar[str] = ""
     meta: ClassVar[str] = ""
@@ -149,9 +177,12 @@ class FidelityCheck(Check):
 
 
 class DefinitionCheck(Check):
-    """What stands under `pointers` of the definition of the first tool must be listed as the server wrote it."""
+    """What stands under `pointers` of the definition of the first tool must be listed as the server wrote it.
 
-    family = Family.FIDELITY
+    How to fix
+        Pass the definition on as the server wrote it; change its name only.
+    """
+
     pointers: ClassVar[tuple[str, ...]] = ()
     as_written: ClassVar[bool] = False
 
@@ -177,6 +208,12 @@ def value_of(frame: Frame | None) -> object:
         return parse(frame.data) if frame is not None else {}
     except ValueError:
         return {}
+
+
+def error_code(exchange: ScriptedExchange) -> object:
+    """The code of the error that came back; None where none came."""
+    error = plain_value(exchange.response).get("error")
+    return error.get("code") if isinstance(error, dict) else None
 
 
 def plain_value(frame: Frame | None) -> dict[str, object]:

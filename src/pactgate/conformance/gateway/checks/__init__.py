@@ -1,4 +1,4 @@
-"""Every check of the profile, one per file, in the order of their codes. The files below are the list. Codes are never used again."""
+"""Every check of the profile in the order of their codes. The classes below are the list. Codes are never used again."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
@@ -220,3 +220,34 @@ def _differences(sent: Any, got: Any) -> Iterator[tuple[str, str]]:
         return
     for name, value in sent.items():
         yield from differences(value, at(got, f"/{name}"), f"/{name}")
+
+
+class QuestionCheck(Check):
+    """What the tools ask arrives at the client of their call as it was asked.
+
+    How to fix
+        Pass the question on as it is; change only how the era of the client spells a question.
+    """
+
+    servers: ClassVar[tuple[str, ...]] = ATTRIBUTABLE
+
+    async def play(self, lab: Lab) -> None:
+        await play_asking(self, lab, ANSWERS)
+
+    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
+        yield from judge_questions(self, recording)
+
+
+class AnswerCheck(Check):
+    """What the client answers to the question `asks` arrives at the server as it was answered."""
+
+    servers: ClassVar[tuple[str, ...]] = ATTRIBUTABLE
+    asks: ClassVar[str]
+    answer: ClassVar[str]
+    """The members of its message."""
+
+    async def play(self, lab: Lab) -> None:
+        await play_answering(self, lab, {self.asks: self.answer})
+
+    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
+        yield from judge_answers(self, recording, {self.asks: self.answer}, (self.asks,))

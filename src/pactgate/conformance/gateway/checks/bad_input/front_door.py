@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from msgspec import Struct
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, ScriptedExchange
 from pactgate.conformance.rule import Evidence
@@ -32,7 +32,6 @@ class BadRequest(Struct, frozen=True):
 class FrontDoorCheck(Check):
     """Each bad request is refused, and the request after it is answered."""
 
-    family = Family.BAD_INPUT
     needs_gateway = True
     legacy: ClassVar[tuple[BadRequest, ...]] = ()
     modern: ClassVar[tuple[BadRequest, ...]] = ()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from pactgate.conformance.gateway.check import Check, Family, plain_value
+from pactgate.conformance.gateway.check import Check, plain_value
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute, ScriptedExchange
@@ -28,13 +28,19 @@ _PAUSE_S: Final = 0.3
 
 
 class FaultCheck(Check):
-    """The first tool goes wrong on one server. The second one is called beside it on `beside`, and after it on the same server."""
+    """The first tool goes wrong on one server. The second one is called beside it on `beside`, and after it on the same server.
 
-    family = Family.FAULTS
+    Reference
+        Nothing in the specification says how servers share a gateway.
+    """
+
+    spec = "server/tools#calling-tools"
     needs_gateway = True
     runs_alone = True
     server: ClassVar[str] = "ls"
     beside: ClassVar[str] = "lh"
+    faulty_succeeds: ClassVar[bool] = False
+    """Whether the faulty call itself has a result, whatever the server says beside it."""
     comes_back: ClassVar[bool] = False
     """Whether the faulty server is asked again, until it answers or its time to come back is over."""
 
@@ -61,6 +67,9 @@ class FaultCheck(Check):
             await asyncio.sleep(_PAUSE_S)
 
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
+        for exchange in recording.exchanges(FAULTY) if self.faulty_succeeds else ():
+            if not has_succeeded(plain_value(exchange.response)):
+                yield self.evidence(exchange.index, "", f"the call has no result: {_shown(exchange)}")
         for exchange in recording.exchanges(BESIDE):
             if not has_succeeded(plain_value(exchange.response)):
                 where = "the same server" if self.beside == self.server else "another server"
@@ -78,13 +87,6 @@ class FaultCheck(Check):
 def has_succeeded(message: dict[str, object]) -> bool:
     result = message.get("result")
     return isinstance(result, dict) and not result.get("isError")
-
-
-def succeeds(check: Check, recording: CheckRecording) -> Iterator[Evidence]:
-    """The faulty call itself has a result, whatever the server says beside it."""
-    for exchange in recording.exchanges(FAULTY):
-        if not has_succeeded(plain_value(exchange.response)):
-            yield check.evidence(exchange.index, "", f"the call has no result: {_shown(exchange)}")
 
 
 def fails_soon(check: Check, recording: CheckRecording) -> Iterator[Evidence]:

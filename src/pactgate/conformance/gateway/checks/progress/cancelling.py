@@ -1,4 +1,4 @@
-"""What the checks of cancellation share: a call that is given up while the server works on it. Must not: wait without a bound."""
+"""Calls that are given up while the server works on them. Must not: wait without a bound."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pactgate.conformance.gateway.checks.progress.notices import PROGRESS
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute, Frame, ScriptedSide
-from pactgate.conformance.gateway.script import named
-from pactgate.conformance.rule import Evidence
+from pactgate.conformance.gateway.script import ScriptedTool, ScriptStep, named
+from pactgate.conformance.rule import Evidence, RequirementLevel
 
 WAIT_S: Final = 4.0
 """How long a cancellation may take to reach the server."""
@@ -57,25 +57,79 @@ async def end(calling: asyncio.Task[Frame]) -> None:
     await asyncio.gather(calling, return_exceptions=True)
 
 
-async def play_cancel(check: Check, lab: Lab) -> None:
-    """On every route, until the server has noticed."""
+class CancellationCheck(Check):
+    """A client of the only one of `eras` gives a call up, and the server notices."""
 
-    async def one(route: ClientRoute, client: ScriptedClient) -> None:
-        calling = await cancel(check, lab, route, client)
-        await lab.until_server(named(check.tools[0].name, route.server), is_cancellation, WAIT_S)
-        await end(calling)
+    spec = "basic/utilities/cancellation"
 
-    async with lab.listeners(check) as clients:
-        await lab.in_turn(one(route, client) for route, client in clients.items())
+    async def play(self, lab: Lab) -> None:
+        """On every route, until the server has noticed."""
+
+        async def one(route: ClientRoute, client: ScriptedClient) -> None:
+            calling = await cancel(self, lab, route, client)
+            await lab.until_server(named(self.tools[0].name, route.server), is_cancellation, WAIT_S)
+            await end(calling)
+
+        async with lab.listeners(self) as clients:
+            await lab.in_turn(one(route, client) for route, client in clients.items())
+
+    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
+        for exchange in recording.exchanges():
+            server = exchange.route.server
+            if exchange.request.label != named(self.tools[0].name, server):
+                continue
+            at_server = recording.at_server(server, exchange.request.label, is_sent=False)
+            if not at_server:
+                yield self.evidence(exchange.index, "", f"{exchange.route}: the server never got the call")
+            elif not any(is_cancellation(frame) for _, frame in at_server):
+                yield self.evidence(
+                    exchange.index, "", f"{exchange.route}: within {WAIT_S:g} s the server was not told"
+                )
 
 
-def judge_cancel(check: Check, recording: CheckRecording) -> Iterator[Evidence]:
-    for exchange in recording.exchanges():
-        server = exchange.route.server
-        if exchange.request.label != named(check.tools[0].name, server):
-            continue
-        at_server = recording.at_server(server, exchange.request.label, is_sent=False)
-        if not at_server:
-            yield check.evidence(exchange.index, "", f"{exchange.route}: the server never got the call")
-        elif not any(is_cancellation(frame) for _, frame in at_server):
-            yield check.evidence(exchange.index, "", f"{exchange.route}: within {WAIT_S:g} s the server was not told")
+class CancellationByNoticeLost(CancellationCheck):
+    """A call that a legacy client cancels is cancelled at the server.
+
+    What it checks
+        A legacy client sends `notifications/cancelled` while a server works; within four seconds the server gets one for its request,
+        or sees its stream closed (modern, over HTTP).
+
+    Why
+        Otherwise the server goes on with work that nobody wants, and that may change things.
+
+    How to fix
+        Cancel the request that you sent to the server, in the words of its era, with its own id.
+
+    Reference
+        Cancellation, Behavior Requirements: receivers should stop processing the cancelled request; 2024-11-05 to 2025-11-25.
+    """
+
+    code = "GWP-085"
+    level = RequirementLevel.SHOULD
+    eras = ("legacy",)
+    tools = (ScriptedTool(name="gwp085_@", steps=(ScriptStep("until_cancelled", seconds=6),)),)
+
+
+class CancellationByClosingLost(CancellationCheck):
+    """A call whose stream a modern client closes is cancelled at the server.
+
+    What it checks
+        A modern client closes the stream of its call while a server works; within four seconds the server sees its own stream closed, or
+        gets `notifications/cancelled` (over stdio, or legacy).
+
+    Why
+        Closing the stream is the only way for a modern client to cancel over HTTP. Otherwise the server goes on with work that nobody
+        wants.
+
+    How to fix
+        Watch the connection of the client, and cancel at the server in the words of its era.
+
+    Reference
+        Streamable HTTP, Cancellation: closing the response stream must be treated as cancellation; 2026-07-28.
+    """
+
+    code = "GWP-086"
+    level = RequirementLevel.MUST
+    since = "2026-07-28"
+    eras = ("modern",)
+    tools = (ScriptedTool(name="gwp086_@", steps=(ScriptStep("until_cancelled", seconds=6),)),)
