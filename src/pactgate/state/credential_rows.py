@@ -10,9 +10,9 @@ import asyncio
 import fcntl
 import hashlib
 import os
-import tempfile
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager, suppress
+from secrets import token_hex
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
@@ -199,8 +199,8 @@ class FileRows:
         if os.path.islink(self.path):
             raise RowsUnusableError("it is a link.")
         if not self.exists:
-            handle, fresh = tempfile.mkstemp(dir=os.path.dirname(self.path) or ".", prefix=".", suffix=".new")
-            os.close(handle)
+            fresh = os.path.join(os.path.dirname(self.path), f".{token_hex(8)}.new")
+            os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             try:
                 with suppress(FileExistsError):  # another process was faster
                     os.link(fresh, self.path)
