@@ -115,6 +115,26 @@ async def test_a_token_that_ends_between_two_calls_is_renewed_and_each_call_runs
     assert len(server.refreshes) == 1
 
 
+async def test_a_call_whose_refusal_comes_late_goes_on_with_the_token_that_another_call_has_got(
+    server: SignInServer, config: Path
+) -> None:
+    log_in(config)
+    async with Gateway.open(config) as gateway:
+        await gateway.discover()
+        assert await call(gateway)
+        server.expire_tokens()
+        shift_age(config)
+        server.refused = 0
+        server.last_refusal.clear()
+        calls = [asyncio.create_task(call(gateway)) for _ in range(2)]
+        done, late = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+        assert (len(done), len(late), server.refused) == (1, 1, 2)
+        server.last_refusal.set()
+        assert await asyncio.gather(*calls) == [True, True]
+    assert server.acted == 3
+    assert len(server.refreshes) == 1
+
+
 def shift_age(config: Path) -> None:
     """Make the kept token a minute older than it is."""
     store = CredentialStore.in_file(str(config.with_suffix(".credentials")))

@@ -60,6 +60,9 @@ class SignInServer:
         self.hold = threading.Event()
         """Set: refreshes are answered. Cleared: they wait after the token was rotated."""
         self.hold.set()
+        self.last_refusal = threading.Event()
+        """Cleared: the second refusal of a token and all later ones wait for it."""
+        self.last_refusal.set()
         self.more_metadata: dict[str, Any] = {}
         self.documents: dict[str, tuple[int, dict[str, str], bytes]] = {}
         """What is answered instead, by path."""
@@ -200,7 +203,11 @@ class _Handler(BaseHTTPRequestHandler):
                 head = b'event: message\ndata: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n'
                 self._send(200, {"Content-Type": "text/event-stream", "Connection": "close"}, head)
                 return
-            state.refused += 1
+            with state.lock:
+                state.refused += 1
+                is_first = state.refused == 1
+            if not is_first:
+                state.last_refusal.wait(20)
             metadata = (
                 f'Bearer resource_metadata="{state.origin}/.well-known/oauth-protected-resource/mcp", scope="act"'
             )
@@ -266,6 +273,7 @@ def sign_in_server() -> Iterator[SignInServer]:
         yield server.state
     finally:
         server.state.hold.set()
+        server.state.last_refusal.set()
         server.shutdown()
         server.server_close()
         thread.join(5)

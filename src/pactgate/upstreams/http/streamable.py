@@ -124,6 +124,7 @@ class HttpChannel:
             raise connection_closed(self._target, Verdict.DID_NOT_RUN)
         if self._grant is not None and self._token is not self._grant.token:
             await self._follow_grant(self._grant)
+        used = self._token  # by the time of a refusal, another request may have got another one
         is_modern = self._era is MODERN or (self._era is None and frame.method == "server/discover")
         head = self._head(frame) if is_modern else self._post + self._session_line + self._version_line
         pending = self._requests.begin(b"POST", self._target, head, frame.data, self._max_bytes)
@@ -137,7 +138,11 @@ class HttpChannel:
             except asyncio.CancelledError:
                 pending.abandon()
                 raise
-        if response.status in _WANTS_SIGN_IN and self._grant is not None and await self._renew(self._grant, response):
+        if (
+            response.status in _WANTS_SIGN_IN
+            and self._grant is not None
+            and await self._renew(self._grant, used, response)
+        ):
             head = self._head(frame) if is_modern else self._post + self._session_line + self._version_line
             response, attempts = await self._send_again(self._grant, head, frame), 2
         if response.status == 200 and frame.method == "initialize":
@@ -150,15 +155,16 @@ class HttpChannel:
             self._take_whole(frame.id, response)
         return attempts
 
-    async def _renew(self, grant: TokenSource, response: HttpResponse) -> bool:
-        """After a 401 or 403: whether another token can be sent. Such a response proves that the request did not run."""
+    async def _renew(self, grant: TokenSource, used: str, response: HttpResponse) -> bool:
+        """After a 401 or 403 to a request with the token `used`: whether another one can be sent. Such a response proves that the
+        request did not run."""
         await in_task()
         challenge = response.header(b"www-authenticate")
         if response.status == 401:
-            if not grant.answers(self._token, challenge):
+            if not grant.answers(used, challenge):
                 return False
-            await grant.renew(self._token)
-        elif not await grant.widen(self._token, challenge):
+            await grant.renew(used)
+        elif not await grant.widen(used, challenge):
             return False
         self._sign_in(grant.token)
         return True

@@ -92,7 +92,7 @@ class ServerGrant:
         """Have a token before anything is sent, where there can be one. Raises while the server waits for a sign-in."""
         if self._obtain_own is not None:
             if not self.token:
-                await self._single()
+                await self._single("")
             return
         stored = await self._read()
         if stored is None or stored.grant.access_token in ("", self._ended):
@@ -103,7 +103,7 @@ class ServerGrant:
             return
         self._take(stored.grant)
         if self._ends_soon(stored.grant) and stored.grant.refresh_token:
-            await self._single()
+            await self._single(self.token)
 
     def answers(self, used: str, header: str) -> bool:
         """Whether a 401 with this challenge is about a sign-in. One without OAuth's may be about an API key."""
@@ -111,8 +111,8 @@ class ServerGrant:
 
     async def renew(self, used: str) -> None:
         """After a 401: have another token than the one that was used. Raises where only a person can help."""
-        if self.token == used or not self.token:
-            await self._single()
+        if self.token in ("", used):
+            await self._single(used)
 
     async def widen(self, used: str, header: str) -> bool:
         """After a 403: whether there is a token with more scopes now. Raises where a sign-in would give one."""
@@ -159,16 +159,16 @@ class ServerGrant:
 
     # One at a time.
 
-    async def _single(self) -> None:
+    async def _single(self, used: str) -> None:
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._bounded(), name=f"token of {self.server}")
+            self._task = asyncio.get_running_loop().create_task(self._bounded(used), name=f"token of {self.server}")
             self._task.add_done_callback(_note_failure)
         await asyncio.shield(self._task)
 
-    async def _bounded(self) -> None:
+    async def _bounded(self, used: str) -> None:
         try:
             async with asyncio.timeout(RENEW_S):
-                await (self._refresh() if self._obtain_own is None else self._obtain(self._obtain_own))
+                await (self._refresh(used) if self._obtain_own is None else self._obtain(self._obtain_own))
         except TimeoutError:
             raise authorization_required(
                 self.server, f"its sign-in was not renewed within {RENEW_S:g} s.", next_step="Try again."
@@ -200,11 +200,12 @@ class ServerGrant:
             return False
         self._widened += 1
         self._wider = wanted
-        await self._single()
+        await self._single(used)
         return True
 
-    async def _refresh(self) -> None:
-        used = self.token
+    async def _refresh(self, used: str) -> None:
+        if self.token not in ("", used):
+            return  # taken from the store since
         if self._grants is None or not self._grants.store.exists:
             self._refuse(used)
             return
