@@ -249,12 +249,13 @@ async def test_an_access_token_that_is_not_accepted_opens_nothing_and_the_log_sa
 async def test_a_provider_that_is_down_is_named_before_and_after(tmp_path: Path) -> None:
     async with served(tmp_path) as place:
         browser = Browser("Alice", follows=False)
-        answered = await place.at_provider(browser)
         gone = {"Content-Type": "text/plain"}
         place.server.documents["/.well-known/oauth-authorization-server"] = (500, gone, b"<script>")
         place.server.documents["/.well-known/openid-configuration"] = (500, gone, b"<script>")
         refused = await place.begin(browser)
         assert (refused.status, "script" in refused.text) == (502, False), refused.text
+        place.server.documents.clear()
+        answered = await place.at_provider(browser)
         place.server.codes.clear()  # the token endpoint fails
         page = await asyncio.to_thread(browser.open, answered.url)
         assert (page.status, "Back to the console" in page.text) == (502, True), page.text
