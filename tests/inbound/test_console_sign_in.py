@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from pactgate.app import Gateway
 from pactgate.config.load import load
 from pactgate.core.events import ConsoleOpened, Event, RequestRefused
+from pactgate.inbound.begin_rate import BEGINS
 from tests.support.facing import modern
 from tests.support.identity_provider import AUDIENCE, public_jwk, rsa_key, sign
 from tests.support.raw_http import Answer, RawClient, get, request
@@ -290,6 +291,19 @@ async def test_behind_a_proxy_the_browser_comes_back_to_the_public_address(tmp_p
         assert query["redirect_uri"] == ["https://GW.example:443/connect/callback"]
         assert query["resource"] == ["https://GW.example:443/mcp"]
         assert (answer.header("set-cookie") or "").startswith("__Host-pactgate-connect=")
+
+
+async def test_one_address_begins_so_many_sign_ins_and_pushes_nobody_elses_out(tmp_path: Path) -> None:
+    async with served(tmp_path) as place:
+        browser = Browser("Alice", follows=False)
+        answered = await place.at_provider(browser)
+        head = {"content-type": "application/json", "content-length": "0", "origin": place.address}
+        sent = {name.replace("_", "-"): value for name, value in place.page.items()}
+        asked = request("POST", f"/console/issuers/{quote(place.server.origin, safe='')}", {**sent, **head})
+        answers = [await place.ask(asked) for _ in range(BEGINS.rpm)]
+        assert [answer.status for answer in answers] == [200] * (BEGINS.rpm - 1) + [429]
+        assert int(answers[-1].header("retry-after") or 0) in range(1, 61)
+        assert (await asyncio.to_thread(browser.open, answered.url)).status == 303
 
 
 async def test_without_a_client_at_the_provider_there_is_no_button(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """People sign in to the console at an identity provider: the browser is sent there, and comes back to `/connect/callback`.
 
 The session is that of the access token which the provider gives for this gateway: its principal, its rights, and no longer than it lasts.
-The token passes the checks of every other one; the ID token shows that it belongs to this sign-in. Bounded: sign-ins that begin at a time,
-and those that wait for their answer. Must not: send a browser anywhere but to the provider and to the console.
+The token passes the checks of every other one; the ID token shows that it belongs to this sign-in. Bounded: sign-ins that begin at a
+time and at one address, and those that wait for their answer. Must not: send a browser anywhere but to the provider and to the console.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pactgate.core.events import ConsoleOpened, Emit, RequestRefused
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.inbound.auth import Guard
+from pactgate.inbound.begin_rate import BeginRate
 from pactgate.inbound.browser_pages import browser_of, end_browser, say, send_to
 from pactgate.inbound.console_sessions import ConsoleSessions
 from pactgate.inbound.credentials import Admission, AuthError
@@ -73,6 +74,7 @@ class ConsoleSignIn:
         self._emit = emit
         self._auth = auth
         self._base = base
+        self._begun = BeginRate()
         self._tasks = ExchangeTasks(_TASKS, FaultBarrier(emit))
 
     def issuers(self) -> list[str]:
@@ -88,6 +90,8 @@ class ConsoleSignIn:
             self._refuse(exchange, 404, "Nobody can sign in there now; load the page again.")
         elif exchange.headers.get("origin") != [_origin_of(base)]:  # the cookie would not come along with the answer
             self._refuse(exchange, 400, f"Open the console at {base}/console/ to sign in this way.")
+        elif (too_many := self._begun.note(exchange.peer)) is not None:
+            self._refuse(exchange, 429, too_many.why, too_many.head)
         else:
             browser, cookie = browser_of(exchange, is_secure=self._is_secure)
             url = partial(
