@@ -103,7 +103,7 @@ async def served(
             "mcpServers": {"files": entry},
             "categories": {"*.look": "query", "*.write": "mutation"},
             "auth": {"issuers": [{**issuer, "login": {"clientId": "gateway", **login}}], "resource": resource},
-            "listen": {"port": 0, "allowedHosts": ["gw.example"]},
+            "listen": {"port": 0, "allowedHosts": ["gw.example"], "allowedOrigins": ["https://gw.example"]},
         }
         config = folder / "pactgate.json"
         config.write_text(json.dumps(settings))
@@ -291,6 +291,19 @@ async def test_behind_a_proxy_the_browser_comes_back_to_the_public_address(tmp_p
         assert query["redirect_uri"] == ["https://GW.example:443/connect/callback"]
         assert query["resource"] == ["https://GW.example:443/mcp"]
         assert (answer.header("set-cookie") or "").startswith("__Host-pactgate-connect=")
+
+
+async def test_behind_a_proxy_without_a_public_address_there_is_no_button_and_it_says_why(tmp_path: Path) -> None:
+    async with served(tmp_path) as place:
+        sent = {name.replace("_", "-"): value for name, value in place.page.items()}
+        assert (await place.ask(get("/console/issuers", **{**place.page, "host": "gw.example"}))).json == {
+            "issuers": []
+        }
+        head = {"content-type": "application/json", "content-length": "0", "origin": "https://gw.example"}
+        path = f"/console/issuers/{quote(place.server.origin, safe='')}"
+        for host in ("gw.example", place.address[7:]):  # some proxies write a Host of their own
+            answer = await place.ask(request("POST", path, {**sent, **head, "host": host}))
+            assert (answer.status, b"auth.resource" in answer.body) == (400, True), answer.body
 
 
 async def test_one_address_begins_so_many_sign_ins_and_pushes_nobody_elses_out(tmp_path: Path) -> None:
