@@ -156,26 +156,6 @@ async def test_a_browser_elsewhere_is_told_where_to_sign_in_at_a_server() -> Non
         assert console.signed_in == []
 
 
-async def test_a_sign_in_at_a_server_gives_the_url_to_open_and_says_why_it_can_not_begin() -> None:
-    async with serving_console() as console:
-        session = await console.session()
-        assert (await console.send("POST", "/api/sign-ins/files", session)).json["url"].startswith("https://issuer")
-        answer = await console.send("POST", "/api/sign-ins/web", session)
-        assert (answer.status, "no server web" in answer.json["error"]["message"]) == (404, True)
-        assert console.signed_in == ["files"]
-
-
-async def test_a_browser_elsewhere_is_told_where_to_sign_in_at_a_server() -> None:
-    """The answer of its authorization server comes to an address of the gateway's machine."""
-    async with serving_console(hosts=("gate.example",)) as console:
-        session = await console.session()
-        for elsewhere in ({"host": "gate.example"}, {"origin": "https://gate.example"}):
-            answer = await console.send("POST", "/api/sign-ins/files", {**session, **elsewhere})
-            expected = (404, True) if "origin" in elsewhere else (401, False)  # the cookie is that of another port
-            assert (answer.status, "pactgate login files" in answer.json["error"]["message"]) == expected
-        assert console.signed_in == []
-
-
 async def test_two_answers_are_compared_as_a_replay_compares_them() -> None:
     async with serving_console() as console:
         pair = {"before": {"id": 1, "result": {"a": 1, "_meta": {}}}, "after": {"id": 9, "result": {"a": 2}}}

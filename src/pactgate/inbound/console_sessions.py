@@ -3,7 +3,8 @@
 A session is two secrets: a cookie that no script can read, and a key that the page keeps for its own origin and sends in the header
 `X-Pactgate-Console`. Browsers send a cookie to every port of a host, so the cookie alone opens nothing; a page of another origin can send
 neither the header nor, because of `SameSite`, the cookie. A request without the header is none of the console's. A link signs in with the
-code alone, in a scheme of its own: with a token of its author it would sign others in as that. Bounded: sessions, and the time each lasts. Must not: keep a secret other than as its digest; the code of the next sign-in is the exception, because it is shown.
+code alone, in a scheme of its own: with a token of its author it would sign others in as that. Bounded: sessions, and the time each
+lasts. Must not: keep a secret other than as its digest; the code of the next sign-in is the exception, because it is shown.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ class ConsoleSessions:
         return Admission(session.principal, session.expires_at, check_page)
 
     def is_secure(self, headers: Headers) -> bool:
-        """Whether the cookie is for HTTPS alone: where browsers reach the gateway by it, themselves or through a proxy. A page at an address
-        of its own machine comes through none, and not every browser takes such a cookie there."""
+        """Whether the cookie is for HTTPS alone: where browsers reach the gateway by it, themselves or through a proxy. A page at an
+        address of its own machine comes through none, and not every browser takes such a cookie there."""
         return self._is_tls or ((self._public() or "").startswith("https:") and not is_local_page(headers))
 
     def open(
@@ -121,7 +122,7 @@ class ConsoleSessions:
         return next(digest for digest, one in self._sessions.items() if one.principal.key == greediest)
 
     def _sent(self, headers: Headers) -> tuple[str, bool]:
-        """The cookie of a session, empty where there is none, and whether it is for HTTPS alone: a request does not say which way it came."""
+        """The cookie of a session, empty where there is none, and whether it is for HTTPS alone, which a request does not say."""
         for is_secure in (True,) if self._is_tls else (True, False):
             found = sent_cookie(headers, _name(headers, is_secure=is_secure))
             if found:

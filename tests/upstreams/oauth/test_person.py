@@ -17,7 +17,6 @@ from pactgate.upstreams.http.client import HttpClient
 from pactgate.upstreams.oauth.person import METADATA_S, PersonSignIn
 from tests.support.sign_in_server import Browser, SignInServer, sign_in_server
 
-
 METADATA = "/.well-known/oauth-authorization-server"
 
 
