@@ -414,7 +414,7 @@ def test_connections_that_are_noted_at_the_same_moment_are_all_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    files = [f"/home/somebody/{number}.json" for number in range(8)]
+    files = [str(tmp_path / f"{number}.json") for number in range(8)]
 
     def note(file: str) -> None:
         for digest in ("first", "last"):
