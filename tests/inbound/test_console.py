@@ -154,6 +154,8 @@ async def test_a_browser_elsewhere_is_told_where_to_sign_in_at_a_server() -> Non
         answer = await console.send("POST", "/api/sign-ins/files", session)
         assert (answer.status, "pactgate login files" in answer.json["error"]["message"]) == (404, True)
         assert console.signed_in == []
+        at_home = {**session, "origin": f"https://{HOST}"}  # with a certificate of this machine
+        assert (await console.send("POST", "/api/sign-ins/files", at_home)).status == 200
 
 
 async def test_two_answers_are_compared_as_a_replay_compares_them() -> None:

@@ -15,7 +15,7 @@ from pactgate.state.memory_rates import MemoryRateStore
 from pactgate.state.ports import Quota
 
 BEGINS: Final = Quota("sign-ins begun", rpm=30, burst=30)
-"""Of one address, within a minute: an office behind one address has more people than browsers that sign in at once."""
+"""Of one address: an office may have one. In ten minutes, which is how long a sign-in waits, they are a third of those that may wait."""
 
 
 class TooManyBegun(NamedTuple):

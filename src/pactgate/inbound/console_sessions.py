@@ -131,9 +131,9 @@ class ConsoleSessions:
 
 
 def is_local_page(headers: Headers) -> bool:
-    """Whether a page has an address of the browser's own machine, by HTTP. A read does not say whose page it is of, so the Host counts."""
-    page = urlsplit(headers["origin"][0] if "origin" in headers else f"http://{headers['host'][0]}")
-    return page.scheme == "http" and is_loopback(page.hostname or "")
+    """Whether a page has an address of the browser's own machine. A read does not say which page it is of, so the Host counts."""
+    page = headers["origin"][0] if "origin" in headers else f"//{headers['host'][0]}"
+    return is_loopback(urlsplit(page).hostname or "")
 
 
 def _cookie(headers: Headers, value: str, age_s: int, *, is_secure: bool) -> bytes:
