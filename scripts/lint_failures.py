@@ -29,6 +29,7 @@ BUILT_IN = {
     ("cli/call.py", "ValueError"): "told to the JSON reader, which makes CommandError of it",
     ("cli/gateway_client.py", "TimeoutError"): "becomes GatewayClientError a few lines on",
     ("conformance/rule.py", "NotImplementedError"): "a rule without a check is no rule",
+    ("config/file_access.py", "TimeoutError"): "an OSError: a file that can't be written, told by whoever changes it",
     ("conformance/live.py", "OSError"): "a capture that can't be written, told by the command line",
     ("core/frozen.py", "TypeError"): "an attempt to change what is sealed: a bug of ours",
     ("demo/*", "ValueError"): "arguments a tool of the demo refuses, which become a result with isError",

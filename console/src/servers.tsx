@@ -164,6 +164,7 @@ function SignInButton({ server }: { server: Server }) {
     read<{ url: string }>(`/api/sign-ins/${encodeURIComponent(server.serverId)}`, null, {}).then((found) => setUrl(found.url), (fault: unknown) => setProblem(reason(fault)));
   };
   if (!wants) return null;
+  if (!/^(localhost|127\..*|\[::1\])$/.test(location.hostname)) return <p class="dim">Sign in where the gateway runs: <code>pactgate login {server.serverId}</code></p>;
   return (
     <div class="actions">
       {/^https?:\/\//.test(url) ? (

@@ -75,11 +75,12 @@ export async function messageOf(answer: Response): Promise<string> {
   }
 }
 
-export async function signIn(secret: string): Promise<void> {
+/** Sign in with what somebody typed. What an address gave is a `Code` and nothing else: a link must not sign people in as its author. */
+export async function signIn(secret: string, scheme: "Bearer" | "Code" = "Bearer"): Promise<void> {
   signInProblem.value = "";
   const answer = await send(SESSION, {
     method: "POST",
-    headers: { Authorization: `Bearer ${secret}`, "Content-Type": "application/json" },
+    headers: { Authorization: `${scheme} ${secret}`, "Content-Type": "application/json" },
   }).catch(() => null);
   if (answer === null) {
     signInProblem.value = "The gateway can't be reached.";
@@ -133,7 +134,7 @@ export async function begin(): Promise<void> {
   if (code === null && who.value) return;
   if (code !== null) {
     history.replaceState(null, "", location.pathname + location.search);
-    await signIn(code);
+    await signIn(code, "Code");
     if (signInProblem.value) signInProblem.value = "This link was used or is not of this run. The terminal of the gateway has the current one.";
     if (who.value) return;
   }

@@ -81,7 +81,9 @@ class HttpEndpoint:
         if token is not None:
             self._on_token(token)
         if config.has_console:
-            self._console_sessions = ConsoleSessions(time.time, is_secure=config.listen.tls is not None)
+            self._console_sessions = ConsoleSessions(
+                time.time, is_tls=config.listen.tls is not None, public=lambda: self._config.public_base
+            )
         self._frontend = frontend = HttpFrontend(
             self._kernel,
             self._admission.first_guard(self._console_sessions),

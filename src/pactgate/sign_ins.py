@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pactgate.inbound.connect_pages import ConnectPages
     from pactgate.inbound.console_sign_in import ConsoleSignIn
     from pactgate.upstreams.oauth.connect import CallerSignIns
-    from pactgate.upstreams.oauth.person import PersonSignIn
+    from pactgate.upstreams.oauth.person import KnownProviders, PersonSignIn
 
 
 class SignIns:
@@ -61,6 +61,7 @@ class SignIns:
         self._of_callers: dict[str, CallerGrants] = {}
         self._client = client
         self._handoffs = handoffs
+        self._providers: KnownProviders = {}
         self._watch: SignInWatch | None = None
 
     @cached_property
@@ -99,7 +100,7 @@ class SignIns:
     def _person(self, handoffs: Handoffs) -> PersonSignIn:
         from pactgate.upstreams.oauth.person import PersonSignIn
 
-        return PersonSignIn(lambda: self._config().auth.issuers, self._client, handoffs)
+        return PersonSignIn(lambda: self._config().auth.issuers, self._client, handoffs, self._providers)
 
     def grants_of(self, server: ServerConfig) -> tuple[ServerGrant | None, CallerGrants | None]:
         """The grant of the session that all share, and where each caller has its own, the place of those. Made anew."""

@@ -7,10 +7,12 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from pactgate.cli import connect
 from tests.cli.program import Served, demo, run, run_on_terminal, run_program, write_config
 from tests.config.clients.client_files import WRITABLE, opened
 
@@ -406,3 +408,18 @@ def test_the_same_servers_of_five_clients_become_one_entry_each_without_a_secret
     for secret in (GITHUB_TOKEN, LINEAR_TOKEN):
         assert secret in (project / "pactgate.env").read_text()
         assert [part for part in shown if secret in part] == []
+
+
+def test_connections_that_are_noted_at_the_same_moment_are_all_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    files = [str(tmp_path / f"{number}.json") for number in range(8)]
+
+    def note(file: str) -> None:
+        for digest in ("first", "last"):
+            connect._note_change(file, connect._Change(file, digest, existed=True))
+
+    with ThreadPoolExecutor(len(files)) as pool:
+        list(pool.map(note, files))
+    assert sorted((one.file, one.digest) for one in connect._changes()) == [(file, "last") for file in files]

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from pactgate.core.failures import GatewayFailure
 from pactgate.inbound import connect_pages
+from pactgate.inbound.begin_rate import BEGINS
 from pactgate.inbound.connect_pages import MAX_FORM_BYTES, ConnectPages, LinkTicket
 from pactgate.upstreams.oauth.connect import Ticket as RealTicket
 from pactgate.upstreams.oauth.steps import sign_in_failure
@@ -28,12 +29,13 @@ class SignIns:
     def __init__(self, base: str = "https://gw.example") -> None:
         self.base: Callable[[], str | None] = lambda: base
         self.document = lambda: f"{base}/oauth/client.json" if base.startswith("https") else ""
+        self.issuer = ""
         self.failure: GatewayFailure | None = None
         self.answered = asyncio.Event()
         self.answered.set()
 
     async def find(self, name: str) -> LinkTicket | None:
-        return RealTicket("<b>vault</b>", "alice", "<i>alice</i>", "")
+        return RealTicket("<b>vault</b>", "alice", "<i>alice</i>", self.issuer)
 
     async def begin(self, name: str, browser: str) -> str:
         return "https://login.example/authorize?a=b\r\nSet-Cookie: x=y"
@@ -70,6 +72,14 @@ async def test_names_of_others_are_text_in_a_page() -> None:
         answer = await client.ask(get(LINK))
         assert b"<b>vault" not in answer.body
         assert b"&lt;i&gt;alice" in answer.body
+
+
+async def test_whoever_has_a_link_begins_so_many_sign_ins_with_it() -> None:
+    sign_ins = SignIns()
+    sign_ins.issuer = "https://login.example"
+    async with opened(sign_ins) as client:
+        found = [(await client.ask(get(LINK))).status for _ in range(BEGINS.rpm + 1)]
+    assert found == [303] * BEGINS.rpm + [429]
 
 
 async def test_a_failure_is_told_without_what_another_party_wrote() -> None:

@@ -147,6 +147,17 @@ async def test_a_sign_in_at_a_server_gives_the_url_to_open_and_says_why_it_can_n
         assert console.signed_in == ["files"]
 
 
+async def test_a_browser_elsewhere_is_told_where_to_sign_in_at_a_server() -> None:
+    """The answer of its authorization server comes to an address of the gateway's machine."""
+    async with serving_console(hosts=("gate.example",)) as console:
+        session = {**await console.session(), "origin": "https://gate.example"}
+        answer = await console.send("POST", "/api/sign-ins/files", session)
+        assert (answer.status, "pactgate login files" in answer.json["error"]["message"]) == (404, True)
+        assert console.signed_in == []
+        at_home = {**session, "origin": f"https://{HOST}"}  # with a certificate of this machine
+        assert (await console.send("POST", "/api/sign-ins/files", at_home)).status == 200
+
+
 async def test_two_answers_are_compared_as_a_replay_compares_them() -> None:
     async with serving_console() as console:
         pair = {"before": {"id": 1, "result": {"a": 1, "_meta": {}}}, "after": {"id": 9, "result": {"a": 2}}}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from pactgate.core.events import ServerDisconnected
+import pytest
+
+from pactgate.core.events import CredentialsRefused, ServerDisconnected
 from pactgate.core.principal import Principal
-from pactgate.inbound.console_sessions import MAX_SESSIONS, SESSION_S, ConsoleSessions
-from tests.support.consoles import ADMIN, HOST, TOKENS, USER, serving_console
+from pactgate.inbound.console_sessions import MAX_SESSIONS, OPERATOR, SESSION_S, ConsoleSessions
+from pactgate.inbound.guess_brake import FREE_GUESSES
+from tests.support.consoles import ADMIN, FROM_PAGE, HOST, TOKENS, USER, serving_console
 from tests.support.eventually import eventually
 from tests.support.raw_http import get
 
@@ -37,11 +40,53 @@ async def test_the_cookie_is_for_this_port_and_no_script() -> None:
         assert attributes == ["Path=/", f"Max-Age={SESSION_S}", "HttpOnly", "SameSite=Strict"]
 
 
+async def test_a_link_signs_in_with_the_code_and_with_no_token_of_its_author() -> None:
+    async with serving_console() as console:
+        assert [(await console.sign_in(secret, scheme="Code")).status for secret in (ADMIN, USER, "")] == [401] * 3
+        answer = await console.sign_in(console.sessions.code, scheme="Code")
+        assert (answer.status, answer.json["subject"]) == (200, OPERATOR.shown)
+
+
+async def test_a_code_that_is_none_is_a_guess() -> None:
+    async with serving_console() as console:
+        for _ in range(FREE_GUESSES + 1):
+            await console.sign_in("made-up", scheme="Code")
+        assert any(isinstance(event, CredentialsRefused) for event in console.served.events)
+
+
 def test_behind_https_the_cookie_is_for_https_and_this_host_alone() -> None:
-    sessions = ConsoleSessions(lambda: 0.0, is_secure=True)
-    cookie = sessions.open(TOKENS_PRINCIPAL, {"host": ["gate.example"]}).cookie
+    sessions = ConsoleSessions(lambda: 0.0, is_tls=True, public=lambda: None)
+    headers = {"host": ["gate.example"]}
+    cookie = sessions.open(TOKENS_PRINCIPAL, headers, is_secure=sessions.is_secure(headers)).cookie
     assert cookie.startswith(b"Set-Cookie: __Host-pactgate-console=")
     assert cookie.endswith(b"; SameSite=Strict; Secure\r\n")
+
+
+@pytest.mark.parametrize("host", ["gate.example", "127.0.0.1:7411"])
+async def test_behind_a_proxy_that_ends_tls_the_cookie_is_for_https_alone(host: str) -> None:
+    """Also where the proxy writes a Host of its own."""
+    async with serving_console(hosts=("gate.example",)) as console:
+        console.public = "https://gate.example"
+        answer = await console.sign_in(ADMIN, host=host, origin="https://gate.example")
+        cookie = answer.header("set-cookie") or ""
+        assert (cookie.startswith("__Host-pactgate-"), cookie.endswith("; Secure")) == (True, True)
+        session = {
+            "host": host,
+            "cookie": cookie.partition(";")[0],
+            "x_pactgate_console": answer.json["key"],
+            **FROM_PAGE,
+        }
+        assert (await console.read("/api/calls", session)).status == 200
+        out = await console.send("DELETE", "/console/session", session)
+        assert (out.header("set-cookie") or "").startswith(cookie.partition("=")[0] + "=; Path=/; Max-Age=0")
+        assert (await console.read("/api/calls", session)).status == 401
+
+
+async def test_a_page_of_this_machine_gets_a_cookie_that_it_can_keep() -> None:
+    async with serving_console() as console:
+        console.public = "https://gate.example"
+        cookie = (await console.sign_in(ADMIN, origin=f"http://{HOST}")).header("set-cookie") or ""
+        assert (cookie.startswith("pactgate-"), cookie.endswith("SameSite=Strict")) == (True, True)
 
 
 async def test_a_session_ends_after_twelve_hours() -> None:
@@ -80,7 +125,7 @@ async def test_the_oldest_session_of_whoever_has_most_makes_room() -> None:
     async with serving_console() as console:
         others, first = await console.session(USER), await console.session(ADMIN)
         for _ in range(MAX_SESSIONS):
-            console.sessions.open(TOKENS_PRINCIPAL, {"host": [HOST]})
+            console.sessions.open(TOKENS_PRINCIPAL, {"host": [HOST]}, is_secure=False)
         assert len(console.sessions) == MAX_SESSIONS
         assert (await console.read("/api/calls", first)).status == 401
         assert (await console.read("/api/calls", others)).status == 200

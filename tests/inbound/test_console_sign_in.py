@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from pactgate.app import Gateway
 from pactgate.config.load import load
 from pactgate.core.events import ConsoleOpened, Event, RequestRefused
+from pactgate.inbound.begin_rate import BEGINS
 from tests.support.facing import modern
 from tests.support.identity_provider import AUDIENCE, public_jwk, rsa_key, sign
 from tests.support.raw_http import Answer, RawClient, get, request
@@ -102,7 +103,7 @@ async def served(
             "mcpServers": {"files": entry},
             "categories": {"*.look": "query", "*.write": "mutation"},
             "auth": {"issuers": [{**issuer, "login": {"clientId": "gateway", **login}}], "resource": resource},
-            "listen": {"port": 0, "allowedHosts": ["gw.example"]},
+            "listen": {"port": 0, "allowedHosts": ["gw.example"], "allowedOrigins": ["https://gw.example"]},
         }
         config = folder / "pactgate.json"
         config.write_text(json.dumps(settings))
@@ -249,12 +250,13 @@ async def test_an_access_token_that_is_not_accepted_opens_nothing_and_the_log_sa
 async def test_a_provider_that_is_down_is_named_before_and_after(tmp_path: Path) -> None:
     async with served(tmp_path) as place:
         browser = Browser("Alice", follows=False)
-        answered = await place.at_provider(browser)
         gone = {"Content-Type": "text/plain"}
         place.server.documents["/.well-known/oauth-authorization-server"] = (500, gone, b"<script>")
         place.server.documents["/.well-known/openid-configuration"] = (500, gone, b"<script>")
         refused = await place.begin(browser)
         assert (refused.status, "script" in refused.text) == (502, False), refused.text
+        place.server.documents.clear()
+        answered = await place.at_provider(browser)
         place.server.codes.clear()  # the token endpoint fails
         page = await asyncio.to_thread(browser.open, answered.url)
         assert (page.status, "Back to the console" in page.text) == (502, True), page.text
@@ -289,6 +291,32 @@ async def test_behind_a_proxy_the_browser_comes_back_to_the_public_address(tmp_p
         assert query["redirect_uri"] == ["https://GW.example:443/connect/callback"]
         assert query["resource"] == ["https://GW.example:443/mcp"]
         assert (answer.header("set-cookie") or "").startswith("__Host-pactgate-connect=")
+
+
+async def test_behind_a_proxy_without_a_public_address_there_is_no_button_and_it_says_why(tmp_path: Path) -> None:
+    async with served(tmp_path) as place:
+        sent = {name.replace("_", "-"): value for name, value in place.page.items()}
+        assert (await place.ask(get("/console/issuers", **{**place.page, "host": "gw.example"}))).json == {
+            "issuers": []
+        }
+        head = {"content-type": "application/json", "content-length": "0", "origin": "https://gw.example"}
+        path = f"/console/issuers/{quote(place.server.origin, safe='')}"
+        for host in ("gw.example", place.address[7:]):  # some proxies write a Host of their own
+            answer = await place.ask(request("POST", path, {**sent, **head, "host": host}))
+            assert (answer.status, b"auth.resource" in answer.body) == (400, True), answer.body
+
+
+async def test_one_address_begins_so_many_sign_ins_and_pushes_nobody_elses_out(tmp_path: Path) -> None:
+    async with served(tmp_path) as place:
+        browser = Browser("Alice", follows=False)
+        answered = await place.at_provider(browser)
+        head = {"content-type": "application/json", "content-length": "0", "origin": place.address}
+        sent = {name.replace("_", "-"): value for name, value in place.page.items()}
+        asked = request("POST", f"/console/issuers/{quote(place.server.origin, safe='')}", {**sent, **head})
+        answers = [await place.ask(asked) for _ in range(BEGINS.rpm)]
+        assert [answer.status for answer in answers] == [200] * (BEGINS.rpm - 1) + [429]
+        assert int(answers[-1].header("retry-after") or 0) in range(1, 61)
+        assert (await asyncio.to_thread(browser.open, answered.url)).status == 303
 
 
 async def test_without_a_client_at_the_provider_there_is_no_button(tmp_path: Path) -> None:

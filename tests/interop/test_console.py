@@ -237,6 +237,16 @@ def test_a_question_is_answered_and_markup_of_a_server_stays_text(tmp_path: Path
     assert seen["foreign_page"] == {"read": "refused", "write": "refused", "call": "refused", "framed": "blocked"}
 
 
+def test_a_link_with_a_token_signs_nobody_in_and_whoever_has_it_pastes_it(tmp_path: Path) -> None:
+    need_browser()
+    token = "of-somebody-else-0123456789"
+    config = configured(tmp_path, auth={"tokens": {"ann": {"token": token}}})
+    (tmp_path / "pactgate.json").chmod(0o600)
+    with running(["--config", config], tmp_path) as (_, origin):
+        seen = drive(tmp_path, origin=origin, token=token, steps=["link_with_token"])
+    assert "was used or is not of this run" in seen["alert"]
+
+
 def test_a_person_signs_in_at_the_identity_provider_and_comes_back_to_the_same_screen(tmp_path: Path) -> None:
     need_browser()
     need(TOOLS / "node")

@@ -263,6 +263,7 @@ def test_no_file_and_no_output_holds_a_token_in_the_clear(server: SignInServer, 
         (("login", "nobody"), "There is no server nobody"),
         (("login", "local"), "local has no url"),
         (("login", "robot"), "who: service"),
+        (("login", "exchanged"), "lists: service, who: exchange"),
     ],
 )
 def test_what_can_not_be_signed_in_to_is_said(words: tuple[str, ...], why: str, tmp_path: Path) -> None:
@@ -274,8 +275,14 @@ def test_what_can_not_be_signed_in_to_is_said(words: tuple[str, ...], why: str, 
         "clientId": "r",
         "clientSecret": "s" * 20,
     }
-    servers = {"local": {"command": "true"}, "robot": {"url": "https://b.example/mcp", "auth": robot}}
-    config.write_text(json.dumps({"mcpServers": servers}))
+    exchanged = {**robot, "who": "exchange", "lists": "service", "exchange": {"issuer": "https://a.example"}}
+    servers = {
+        "local": {"command": "true"},
+        "robot": {"url": "https://b.example/mcp", "auth": robot},
+        "exchanged": {"url": "https://c.example/mcp", "auth": exchanged},
+    }
+    issuer = {"issuer": "https://a.example", "audiences": ["https://gw.example/mcp"]}
+    config.write_text(json.dumps({"mcpServers": servers, "auth": {"issuers": [issuer]}}))
     done = run(config, *words)
     assert done.returncode != 0
     assert why in done.stderr

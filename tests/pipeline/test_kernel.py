@@ -18,7 +18,7 @@ from pactgate.core.failures import TABLE, GatewayFailure, Kind, Plane, Reply
 from pactgate.core.masking import Mask
 from pactgate.core.request_kinds import KINDS
 from pactgate.core.values import Tool
-from pactgate.pipeline.kernel import Kernel
+from pactgate.pipeline.kernel import AwaitedReply, Kernel
 from pactgate.pipeline.tool_policy import PolicyTable
 from pactgate.protocol.messages import Request
 from pactgate.protocol.versions import LATEST_LEGACY, Era, exists
@@ -347,6 +347,17 @@ async def test_a_writer_that_fails_is_reported_and_does_not_reach_the_reader() -
     pending.fulfil(b"{}")
     assert started.was_broken
     assert [event.where for event in heard.events if isinstance(event, InternalFailure)] == ["reply"]
+
+
+async def test_an_answer_that_nobody_awaits_any_more_is_no_fault() -> None:
+    heard, (pending, waits) = Heard(), waiting()
+    awaited = AwaitedReply()
+    heard.kernel._handlers = {"tools/call": waits}
+    heard.kernel.start(context(), call("files.read"), awaited)
+    awaited.reply.cancel()  # as the end of a task that awaits it does
+    pending.fulfil(b"{}")
+    assert awaited.reply.cancelled()
+    assert [event for event in heard.events if isinstance(event, InternalFailure)] == []
 
 
 async def test_a_cancelled_call_on_its_way_is_sealed_and_has_no_answer() -> None:

@@ -162,6 +162,27 @@ def test_a_command_without_the_key_of_the_replicas_revokes_and_says_who_tells_th
     assert [one["id"] for one in json.loads((machines.here / "pactgate.keys").read_text())["revoked"]]
 
 
+async def test_the_list_of_another_machine_shows_what_was_revoked_here_and_says_when_it_can_not(
+    machines: Machines, redis: RedisServer
+) -> None:
+    def listed() -> tuple[list[tuple[bool, bool]], str]:
+        """Of each key whether it was revoked and whether it has an end."""
+        done = run(machines.there, "keys", "list", "--json", PACTGATE_KEY=KEY)
+        rows = json.loads(done.stdout)["keys"]
+        return [(one["revoked"], one["expires"] is not None) for one in rows], done.stderr
+
+    assert await asyncio.to_thread(listed) == ([(False, False), (False, False)], "")
+    await machines.revoke()
+    assert await asyncio.to_thread(listed) == ([(True, False), (False, False)], "")
+    await asyncio.to_thread(run, machines.here, "keys", "rotate", "ops", "--overlap", "1h", PACTGATE_KEY=KEY)
+    assert await asyncio.to_thread(listed) == ([(True, False), (False, True)], "")
+    shown = await asyncio.to_thread(run, machines.there, "keys", "list", PACTGATE_KEY=KEY)
+    assert shown.stdout.count("revoked elsewhere") == 1
+    redis.stop()
+    rows, said = await asyncio.to_thread(listed)
+    assert ([is_revoked for _, is_revoked in rows], "could not be asked" in said) == ([False, False], True)
+
+
 async def test_the_rows_say_neither_which_key_nor_whose(machines: Machines, redis: RedisServer) -> None:
     await machines.revoke()
     rows = redis.command("HGETALL", "pactgate:revoked")

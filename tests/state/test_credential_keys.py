@@ -44,11 +44,11 @@ def test_a_new_key_is_one() -> None:
     assert [read_key(text) for text in ("", "short", "z" * 64, "A" * 42)] == [None] * 4
 
 
-def test_the_keyring_of_the_system_has_the_key_and_no_file_does(keyring: Keyring, tmp_path: Path) -> None:
+async def test_the_keyring_of_the_system_has_the_key_and_no_file_does(keyring: Keyring, tmp_path: Path) -> None:
     path = str(tmp_path / "credentials")
     store = CredentialStore.in_file(path, "keyring")
     store.write("grant", "linear", "x", b"secret")
-    assert store.rotate() == 1
+    assert await store.rotate() == 1
     found = CredentialStore.in_file(path, "keyring").read("grant", "linear", "x")
     assert found is not None
     assert found.data == b"secret"

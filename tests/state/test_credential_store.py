@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import stat
 from pathlib import Path
@@ -72,27 +73,51 @@ def test_a_row_that_was_moved_to_another_server_can_not_be_opened(store: Credent
         store.read("grant", "evil", "x")
 
 
-def test_a_rotated_key_opens_every_row_also_in_a_process_that_knew_the_old_one(
+async def test_a_rotated_key_opens_every_row_also_in_a_process_that_knew_the_old_one(
     store: CredentialStore, path: str
 ) -> None:
     store.write("grant", "linear", "x", SECRET)
     other = CredentialStore.in_file(path)
     assert other.read("grant", "linear", "x") is not None
     before = store.key_id
-    assert store.rotate() == 1
+    assert await store.rotate() == 1
     assert store.key_id != before
     found = other.read("grant", "linear", "x")
     assert found is not None
     assert found.data == SECRET
 
 
-def test_a_process_that_knew_the_old_key_seals_with_the_new_one(store: CredentialStore, path: str) -> None:
+async def test_a_process_that_knew_the_old_key_seals_with_the_new_one(store: CredentialStore, path: str) -> None:
     store.write("grant", "linear", "x", SECRET)
-    CredentialStore.in_file(path).rotate()
+    await CredentialStore.in_file(path).rotate()
     store.write("grant", "notion", "y", SECRET)
     fresh = CredentialStore.in_file(path)
     fresh.check()
     assert fresh.read("grant", "notion", "y") is not None
+
+
+async def test_rotations_at_the_same_moment_lose_nothing(store: CredentialStore, path: str) -> None:
+    for number in range(5):
+        store.write("grant", "linear", str(number), SECRET)
+    counts = await asyncio.gather(*(CredentialStore.in_file(path).rotate() for _ in range(4)))
+    assert counts == [5] * 4
+    fresh = CredentialStore.in_file(path)
+    fresh.check()
+    assert [row.data for row in fresh.rows("grant")] == [SECRET] * 5
+    assert len(Path(f"{path}.key").read_text().split()) == 1  # noqa: ASYNC240 - a test
+
+
+async def test_credentials_that_another_process_holds_are_waited_for_so_long_and_then_it_is_said(
+    store: CredentialStore, path: str
+) -> None:
+    async with CredentialStore.in_file(path).locked("linear"):
+        with pytest.raises(GatewayFailure, match="another process has been changing those of linear") as refused:
+            async with store.locked("linear", within_s=0.05):
+                raise AssertionError("held twice")
+    assert refused.value.kind is Kind.STATE_UNAVAILABLE
+    async with store.locked("linear", within_s=0.05):
+        with pytest.raises(TimeoutError):  # of who holds them: it is no other's
+            raise TimeoutError
 
 
 def test_a_crash_in_the_middle_of_a_rotation_loses_nothing(store: CredentialStore, path: str) -> None:
@@ -108,15 +133,15 @@ def test_a_crash_in_the_middle_of_a_rotation_loses_nothing(store: CredentialStor
     assert found.data == SECRET
 
 
-def test_a_key_of_the_environment_is_rotated_by_writing_the_new_one_before_it(
+async def test_a_key_of_the_environment_is_rotated_by_writing_the_new_one_before_it(
     store: CredentialStore, path: str
 ) -> None:
     old, new = new_key(), new_key()
     CredentialStore.in_file(path, old).write("grant", "linear", "x", SECRET)
-    assert CredentialStore.in_file(path, f"{new},{old}").rotate() == 1
+    assert await CredentialStore.in_file(path, f"{new},{old}").rotate() == 1
     found = CredentialStore.in_file(path, new).read("grant", "linear", "x")
     assert found is not None
-    assert not Path(f"{path}.key").exists()
+    assert not Path(f"{path}.key").exists()  # noqa: ASYNC240 - a test
 
 
 def test_a_file_that_others_may_write_is_refused(store: CredentialStore, path: str) -> None:

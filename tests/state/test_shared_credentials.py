@@ -52,14 +52,14 @@ def test_the_rows_of_one_principal_are_removed_alone(redis: RedisServer) -> None
     assert not store.remove("linear")
 
 
-def test_a_new_key_of_the_replicas_seals_what_the_one_before_sealed(redis: RedisServer) -> None:
+async def test_a_new_key_of_the_replicas_seals_what_the_one_before_sealed(redis: RedisServer) -> None:
     store_of(redis).write("grant", "linear", "u", SECRET)
     newer = new_key()
     with pytest.raises(GatewayFailure, match=r"another key than state\.key has"):
         store_of(redis, newer).check()
     changing = store_of(redis, newer, previous_key=KEY)
     changing.check()
-    assert changing.rotate() == 1
+    assert await changing.rotate() == 1
     found = store_of(redis, newer).read("grant", "linear", "u")
     assert found is not None
     assert (found.data, found.generation) == (SECRET, 1)
@@ -112,7 +112,7 @@ async def test_all_of_it_works_in_a_cluster(tmp_path: Path) -> None:
         store = store_of(redis)
         async with store.locked("linear"):
             assert store.write("grant", "linear", "u", SECRET, replaces=0) == 1
-        assert store.rotate() == 1
+        assert await store.rotate() == 1
         assert store.rows("grant") == [store.read("grant", "linear", "u")]
         assert store.remove("linear")
     finally:

@@ -64,10 +64,12 @@ class Nobody:
 
 
 class ServedConsole:
-    def __init__(self, captures: str | None = None) -> None:
+    def __init__(self, captures: str | None = None, hosts: Iterable[str] = ()) -> None:
+        self.hosts = tuple(hosts)
         self.wall = Wall()
+        self.public: str | None = None
         self.listeners: list[Emit] = []
-        self.sessions = ConsoleSessions(self.wall, is_secure=False)
+        self.sessions = ConsoleSessions(self.wall, is_tls=False, public=lambda: self.public)
         self.events: list[Event] = []
         self.servers: list[dict[str, Any]] = SNAPSHOT["servers"]
         self.streams = CallStreams(
@@ -92,6 +94,8 @@ class ServedConsole:
     def guard(self, tokens: Mapping[str, tuple[str, frozenset[str]]] = TOKENS, *, anonymous: bool = False) -> Guard:
         return Guard(
             host="127.0.0.1",
+            hosts=self.hosts,
+            origins=[f"https://{host}" for host in self.hosts],
             credentials=credentials(tokens),
             anonymous=anonymous,
             console=self.sessions,
@@ -108,8 +112,12 @@ class ServedConsole:
         self.signed_in.append(server)
         return "https://issuer.example/authorize"
 
-    async def sign_in(self, secret: str, **headers: str) -> Answer:
-        given = {"authorization": f"Bearer {secret}", "x-pactgate-console": "none", "content-type": "application/json"}
+    async def sign_in(self, secret: str, scheme: str = "Bearer", **headers: str) -> Answer:
+        given = {
+            "authorization": f"{scheme} {secret}",
+            "x-pactgate-console": "none",
+            "content-type": "application/json",
+        }
         spelled = {name.replace("_", "-"): value for name, value in {**FROM_PAGE, **headers}.items()}
         return await self.served.ask(
             request("POST", "/console/session", {"host": HOST, "content-length": "0", **given, **spelled})
@@ -132,8 +140,10 @@ class ServedConsole:
 
 
 @asynccontextmanager
-async def serving_console(*, anonymous: bool = False, captures: str | None = None) -> AsyncIterator[ServedConsole]:
-    console = ServedConsole(captures)
+async def serving_console(
+    *, anonymous: bool = False, captures: str | None = None, hosts: Iterable[str] = ()
+) -> AsyncIterator[ServedConsole]:
+    console = ServedConsole(captures, hosts)
     async with serving(guard=console.guard(anonymous=anonymous), console=console.console) as served:
         console.served = served
         yield console

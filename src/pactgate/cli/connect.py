@@ -35,6 +35,7 @@ from pactgate.config.clients.dialect import to_address, to_ours, to_program
 from pactgate.config.clients.points_here import points_here
 from pactgate.config.clients.shown_entries import NAME, spell_entry
 from pactgate.config.clients.table import Client
+from pactgate.config.file_access import locked
 from pactgate.config.persist import replace_file
 from pactgate.config.problems import EditError, UnreadableError
 
@@ -149,8 +150,7 @@ def disconnect(*, name: str, project: bool, as_json: bool) -> int:
     """Give a client its file back as it was before `pactgate connect`."""
     client = chosen_client(name)
     chosen = _choose(client, project=project)
-    changes = _changes()
-    change = _change_of(chosen, changes)
+    change = _change_of(chosen)
     how = "nothing to do"
     if change is not None and chosen.file.data is not None and _digest(chosen.file.data) == change.digest:
         _restore(chosen.path, change)
@@ -165,7 +165,7 @@ def disconnect(*, name: str, project: bool, as_json: bool) -> int:
     if change is not None and change.key_id and end_key(change.key_file, change.key_id):
         how += "; its key is revoked"
     if change is not None:
-        _keep_changes([one for one in changes if one is not change])
+        _note_change(change.file, None)
     if as_json:
         terminal.say_json({"client": client.id, "file": str(chosen.path), "result": how})
     else:
@@ -231,7 +231,7 @@ def _with_entry(chosen: _Chosen, entry: Mapping[str, Any], access: ClientAccess 
 
 
 def _name_of_entry(chosen: _Chosen) -> str:
-    return next(iter(_own_names(chosen.file.servers(), _change_of(chosen, _changes()))), NAME)
+    return next(iter(_own_names(chosen.file.servers(), _change_of(chosen))), NAME)
 
 
 def _own_names(servers: Mapping[str, Mapping[str, Any]], change: _Change | None) -> list[str]:
@@ -270,9 +270,8 @@ def _write(chosen: _Chosen, data: bytes, access: ClientAccess | None) -> None:
     """Write the file, and make the key that its entry needs."""
     if access is not None:
         access.make_key()
-    changes = _changes()
     before = chosen.file.data
-    change = _change_of(chosen, changes)
+    change = _change_of(chosen)
     is_ours = change is not None and before is not None and _digest(before) == change.digest
     try:
         chosen.path.parent.mkdir(parents=True, exist_ok=True)
@@ -295,7 +294,7 @@ def _write(chosen: _Chosen, data: bytes, access: ClientAccess | None) -> None:
     made = None if access is None else access.made
     key = made or (MadeKey("", "") if change is None else MadeKey(change.key_file, change.key_id))
     fresh = _Change(str(chosen.path), _digest(data), existed, _name_of_entry(chosen), key.file, key.id)
-    _keep_changes([*(one for one in changes if one.file != fresh.file), fresh])
+    _note_change(fresh.file, fresh)
 
 
 def _restore(path: Path, change: _Change) -> None:
@@ -359,15 +358,19 @@ def _changes() -> list[_Change]:
     return []
 
 
-def _change_of(chosen: _Chosen, changes: list[_Change]) -> _Change | None:
-    return next((one for one in changes if one.file == str(chosen.path)), None)
+def _change_of(chosen: _Chosen) -> _Change | None:
+    return next((one for one in _changes() if one.file == str(chosen.path)), None)
 
 
-def _keep_changes(changes: list[_Change]) -> None:
+def _note_change(file: str, change: _Change | None) -> None:
+    """Keep the change of one file, or nothing of it. What another command has noted of other files in the meantime stays."""
     path = _state_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, json.dumps(msgspec.to_builtins(changes), indent=1), mode=0o600)
+        with locked(f"{path}.lock"):
+            changes = [one for one in _changes() if one.file != file]
+            changes += [] if change is None else [change]
+            replace_file(path, json.dumps(msgspec.to_builtins(changes), indent=1), mode=0o600)
     except OSError as problem:
         terminal.warning(
             f"{path} can't be written ({problem.strerror}), so `pactgate disconnect` only removes the entry later."

@@ -15,12 +15,13 @@ from functools import partial, wraps
 from typing import Any, Final
 
 import click
+from msgspec.structs import replace
 
 from pactgate.cli import terminal
 from pactgate.cli.config_file import find_config, load_config
 from pactgate.cli.errors import CommandError
 from pactgate.cli.shared_options import config_option, json_option
-from pactgate.cli.shared_revocations import share_revoked
+from pactgate.cli.shared_revocations import ends_elsewhere, share_revoked
 from pactgate.cli.table import Column, Styled, show_table
 from pactgate.config.sections.auth import RESERVED, ROLES, expiry_time
 from pactgate.core.display import visible
@@ -147,14 +148,21 @@ def revoke(file: KeyFile, *, name_or_id: str, as_json: bool) -> int:
 @keys.command("list", epilog=_EXAMPLES)
 @_with_file
 def list_(file: KeyFile, *, as_json: bool) -> int:
-    """List the keys, without what would open anything."""
+    """List the keys, without what would open anything. Where replicas share a store, also which of them other machines have revoked."""
     ring = file.read()
     found = () if ring is None else ring.keys
+    config = find_config(click.get_current_context().params["config"])
+    ends = ends_elsewhere(config, [key.id for key in found]) if config is not None and found else {}
+    found = tuple(
+        replace(key, expires=min(ends[key.id], key.expires or ends[key.id])) if ends.get(key.id) else key
+        for key in found
+    )
     now = time.time()
     if as_json:
-        terminal.say_json({"file": file.path, "keys": [_as_dict(key, now) for key in found]})
+        rows = [{**_as_dict(key, now), "revoked": ends.get(key.id) == 0} for key in found]
+        terminal.say_json({"file": file.path, "keys": rows})
     elif found:
-        show_table(_COLUMNS, [_row(key, now) for key in found])
+        show_table(_COLUMNS, [_row(key, now, is_revoked=ends.get(key.id) == 0) for key in found])
     else:
         terminal.say(f"There are no keys in {file.path}. `pactgate keys add NAME` makes one.")
     return 0
@@ -171,9 +179,11 @@ _COLUMNS: Final = (
 )
 
 
-def _row(key: ApiKey, now: float) -> tuple[Any, ...]:
+def _row(key: ApiKey, now: float, *, is_revoked: bool) -> tuple[Any, ...]:
     end = "never" if key.expires is None else _time(key.expires)
     expires = end if key.is_live(now) else Styled(f"{end} (expired)", "red")
+    if is_revoked:
+        expires = Styled("revoked elsewhere", "red")
     names = (", ".join(key.groups) or "-", ", ".join(key.roles) or "-")
     return (key.id, key.name, *names, _time(key.created), expires, key.last_used or "never")
 

@@ -72,8 +72,10 @@ def login(settings: Config, store: CredentialStore, *, server: str, no_browser: 
         raise CommandError(f"There is no server {server} in {settings.file}.", "`pactgate servers` lists them.")
     if found.url is None:
         raise CommandError(f"{server} has no url; only servers over HTTP want a sign-in.")
-    if found.auth is not None and found.auth.who == "service":
-        raise CommandError(f"The gateway signs in to {server} by itself (who: service).", "There is nothing to do.")
+    auth = found.auth
+    if auth is not None and auth.has_no_shared_grant:
+        by_itself = "who: service" if auth.who == "service" else "lists: service, who: exchange"
+        raise CommandError(f"The gateway signs in to {server} by itself ({by_itself}).", "There is nothing to do.")
 
     def show(url: str) -> None:
         terminal.say_note("Open this in a browser and agree there:")
@@ -89,10 +91,12 @@ def login(settings: Config, store: CredentialStore, *, server: str, no_browser: 
         "It is renewed by itself." if grant.refresh_token else "It can't be renewed: sign in again when it has ended."
     )
     terminal.say_note(f"Signed in to {server} at {grant.client.issuer}. {kept}")
-    if found.is_per_caller:
-        terminal.say_note(
-            "It lists the tools. Each client signs in for its own calls, by the link that its first one gives."
-        )
+    if auth is not None and auth.is_per_caller:
+        use = "lists the tools"
+        if auth.lists_by_service:  # what is left is who starts the gateway over stdio
+            use = "is for the calls of whoever starts the gateway itself"
+        own = "sends its own token" if auth.who == "exchange" else "signs in by the link that its first call gives"
+        terminal.say_note(f"It {use}. For its own calls each client {own}.")
     return 0
 
 
@@ -143,7 +147,7 @@ def status(settings: Config, store: CredentialStore, *, as_json: bool) -> int:
 @_with_store
 def rotate_key(settings: Config, store: CredentialStore) -> int:
     """Seal the credentials of servers with a new key. With PACTGATE_KEY, put the new key before the old one there, then run this."""
-    terminal.say(f"{store.rotate() if store.exists else 0} credentials are sealed with a new key.")
+    terminal.say(f"{asyncio.run(store.rotate()) if store.exists else 0} credentials are sealed with a new key.")
     return 0
 
 

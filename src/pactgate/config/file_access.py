@@ -1,13 +1,16 @@
-"""Files that a configuration consists of or names: reading them within bounds, replacing them, and who else may write or read them.
+"""Files that a configuration consists of or names: reading them within bounds, replacing and locking them, and who else may write or
+read them.
 
 Must not: wait for a pipe or device, or repeat what a file of a secret says.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +20,8 @@ from pactgate.config.env_file import parse_env_file
 from pactgate.config.problems import UnreadableError, ValueFault, show
 
 MAX_SECRET_BYTES: Final = 64 * 1024
+LOCK_S: Final = 5.0
+_LOCK_LOOK_S: Final = 0.01
 
 FileState = tuple[int, int, int]
 """Tells one state of a file from another: modification time, size and inode."""
@@ -61,6 +66,28 @@ def replacing(
     finally:
         with suppress(FileNotFoundError):
             os.unlink(beside)
+
+
+@contextmanager
+def locked(path: str | Path) -> Iterator[int]:
+    """Hold a lock file against every other process, for a change of the file that it stands for. Raises OSError, also where another
+    process holds it for too long."""
+    import fcntl  # not on every system that reads a configuration
+
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        until = time.monotonic() + LOCK_S
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise TimeoutError(errno.ETIMEDOUT, "another process is changing it; try again") from None
+                time.sleep(_LOCK_LOOK_S)
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def is_private_folder(folder: Path) -> bool:

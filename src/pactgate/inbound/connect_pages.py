@@ -19,6 +19,7 @@ from pactgate.core.failures import GatewayFailure
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.core.masking import IN_HTML
 from pactgate.inbound.auth import Guard
+from pactgate.inbound.begin_rate import BeginRate
 from pactgate.inbound.browser_pages import browser_of, members, say, send_to, sent_browser, show
 from pactgate.inbound.console_sessions import check_page
 from pactgate.inbound.console_sign_in import ConsoleSignIn
@@ -107,6 +108,7 @@ class ConnectPages:
         self._tasks = ExchangeTasks(_TASKS, FaultBarrier(emit))
         self._brake = brake
         self._console = console
+        self._begun = BeginRate()
 
     def close(self) -> None:
         self._tasks.close()
@@ -166,13 +168,15 @@ class ConnectPages:
         ticket = await self._sign_ins.find(link)
         if ticket is None:
             say(exchange, 404, "Link expired", _GONE)
-        elif self._person.knows(ticket.issuer):
+        elif not self._person.knows(ticket.issuer):
+            body = _FORM.format(caller=ticket.shown.translate(IN_HTML), server=ticket.server.translate(IN_HTML))
+            show(exchange, 200, f"Sign in to {ticket.server}", body)
+        elif (too_many := self._begun.note(exchange.peer)) is not None:
+            say(exchange, 429, "Not now", too_many.why, too_many.head)
+        else:
             browser, cookie = browser_of(exchange, is_secure=self._is_secure)
             url = await self._person.begin(ticket.issuer, link, self._callback, browser)
             send_to(exchange, url, cookie)
-        else:
-            body = _FORM.format(caller=ticket.shown.translate(IN_HTML), server=ticket.server.translate(IN_HTML))
-            show(exchange, 200, f"Sign in to {ticket.server}", body)
 
     async def _take_token(self, link: str, exchange: HttpExchange) -> None:
         """The form of somebody whom no identity provider knows."""

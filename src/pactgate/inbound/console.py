@@ -26,7 +26,7 @@ from pactgate.inbound.call_filter import CallFilterError, filter_of, read_filter
 from pactgate.inbound.call_stream import CallStreams
 from pactgate.inbound.console_captures import ConsoleCaptures
 from pactgate.inbound.console_files import ConsoleFiles
-from pactgate.inbound.console_sessions import HEADER, SESSION_PATH, ConsoleSessions, check_page
+from pactgate.inbound.console_sessions import HEADER, SESSION_PATH, ConsoleSessions, check_page, is_local_page
 from pactgate.inbound.console_sign_in import ConsoleSignIn
 from pactgate.inbound.exchange_tasks import ExchangeTasks, TaskBounds
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
@@ -197,13 +197,16 @@ class Console:
             exchange.work, exchange.on_disconnect = task, partial(_stop, task)
 
     def _show_issuers(self, exchange: HttpExchange, nobody: Principal, _: str) -> None:
-        exchange.respond(200, _HEAD, encode_json({"issuers": self.people.issuers()}))
+        exchange.respond(200, _HEAD, encode_json({"issuers": self.people.issuers(exchange.headers)}))
 
     def _begin_at_issuer(self, exchange: HttpExchange, nobody: Principal, issuer: str) -> None:
         self.people.begin(exchange, unquote(issuer))
 
     def _sign_in(self, exchange: HttpExchange, admitted: Principal, _: str) -> None:
-        signed_in = self.sessions.open(admitted, exchange.headers, self.credential_end(exchange.headers))
+        headers = exchange.headers
+        signed_in = self.sessions.open(
+            admitted, headers, self.credential_end(headers), is_secure=self.sessions.is_secure(headers)
+        )
         body = {"key": signed_in.key, **self._facts(admitted)}
         exchange.respond(200, _HEAD + signed_in.cookie, encode_json(body))
         self._emit(ConsoleOpened(admitted.shown, exchange.peer))
@@ -225,7 +228,7 @@ class Console:
             self._refuse(exchange, 503, "Too many consoles are open; close one.", _LATER)
 
     def _show_clients(self, exchange: HttpExchange, admitted: Principal, _: str) -> None:
-        scheme = "https" if self.sessions.is_secure else "http"
+        scheme = "https" if self.sessions.is_secure(exchange.headers) else "http"
         entries = self._client_entries(f"{scheme}://{exchange.headers['host'][0]}")
         exchange.respond(200, _HEAD, encode_json({"clients": entries}))
 
@@ -262,6 +265,10 @@ class Console:
         exchange.respond(200, _HEAD, encode_json({"differences": rows, "more": max(0, len(found) - MAX_DIFFERENCES)}))
 
     def _start_sign_in(self, exchange: HttpExchange, admitted: Principal, server: str) -> Answering:
+        if not is_local_page(exchange.headers):  # the answer comes to an address of the gateway's machine
+            self._refuse(exchange, 404, f"Sign in where the gateway runs: pactgate login {server}")
+            return None
+
         async def body() -> bytes:
             return encode_json({"url": await self._begin_sign_in(server)})
 

@@ -2,8 +2,9 @@
 
 A session is two secrets: a cookie that no script can read, and a key that the page keeps for its own origin and sends in the header
 `X-Pactgate-Console`. Browsers send a cookie to every port of a host, so the cookie alone opens nothing; a page of another origin can send
-neither the header nor, because of `SameSite`, the cookie. A request without the header is none of the console's. Bounded: sessions, and
-the time each lasts. Must not: keep a secret other than as its digest; the code of the next sign-in is the exception, because it is shown.
+neither the header nor, because of `SameSite`, the cookie. A request without the header is none of the console's. A link signs in with the
+code alone, in a scheme of its own: with a token of its author it would sign others in as that. Bounded: sessions, and the time each
+lasts. Must not: keep a secret other than as its digest; the code of the next sign-in is the exception, because it is shown.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import secrets
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from pactgate.config.value_checks import is_loopback
 from pactgate.core.principal import Principal, PrincipalKind
 from pactgate.inbound.browser_pages import sent_cookie
 from pactgate.inbound.credentials import Admission, AuthError
@@ -51,13 +54,14 @@ class SignedIn(Struct, frozen=True):
 
 
 class ConsoleSessions:
-    """`is_secure`: browsers reach the gateway by HTTPS, so the cookie is for HTTPS alone."""
+    """`is_tls`: the gateway itself is reached by HTTPS. `public` is where browsers reach it, None where nobody said so."""
 
-    def __init__(self, wall: Callable[[], float], *, is_secure: bool) -> None:
+    def __init__(self, wall: Callable[[], float], *, is_tls: bool, public: Callable[[], str | None]) -> None:
         self.code = secrets.token_urlsafe(32)
         """Signs in once; then there is another one."""
         self._wall = wall
-        self.is_secure = is_secure
+        self._is_tls = is_tls
+        self._public = public
         self._sessions: dict[bytes, _Session] = {}
 
     def __len__(self) -> int:
@@ -68,16 +72,24 @@ class ConsoleSessions:
         headers = exchange.headers
         sent = headers.get("authorization")
         if sent is not None and exchange.path == SESSION_PATH:
-            is_code = hmac.compare_digest(sent[0].encode("latin-1"), f"Bearer {self.code}".encode())
+            given = sent[0].partition(" ")[2]  # a link gives it as `Code`, which no token is taken as
+            is_code = hmac.compare_digest(given.encode("latin-1"), self.code.encode())
             return Admission(OPERATOR, check=check_page) if is_code and len(sent) == 1 else None
-        session = self._sessions.get(self._sent(headers))
+        session = self._sessions.get(_digest(self._sent(headers)[0]))
         if session is None or session.expires_at <= self._wall():
             return SIGNED_OUT
         if not hmac.compare_digest(session.key, _digest(headers[HEADER][0])):
             return SIGNED_OUT
         return Admission(session.principal, session.expires_at, check_page)
 
-    def open(self, principal: Principal, headers: Headers, credential_end: float = math.inf) -> SignedIn:
+    def is_secure(self, headers: Headers) -> bool:
+        """Whether the cookie is for HTTPS alone: where browsers reach the gateway by it, themselves or through a proxy. A page at an
+        address of its own machine comes through none, and not every browser takes such a cookie there."""
+        return self._is_tls or ((self._public() or "").startswith("https:") and not is_local_page(headers))
+
+    def open(
+        self, principal: Principal, headers: Headers, credential_end: float = math.inf, *, is_secure: bool
+    ) -> SignedIn:
         """Sign in, until the credential ends. The code is used up with its sign-in. The oldest session of whoever has most makes room."""
         if principal == OPERATOR:
             self.code = secrets.token_urlsafe(32)
@@ -87,12 +99,13 @@ class ConsoleSessions:
             del self._sessions[self._spare()]
         end = min(now + SESSION_S, credential_end)
         self._sessions[_digest(token)] = _Session(_digest(key), principal, end)
-        return SignedIn(key, self._cookie(headers, token, math.ceil(end - now)))
+        return SignedIn(key, _cookie(headers, token, math.ceil(end - now), is_secure=is_secure))
 
     def close(self, headers: Headers) -> bytes:
         """Sign out. Returns the header line that removes the cookie."""
-        self._sessions.pop(self._sent(headers), None)
-        return self._cookie(headers, "", 0)
+        token, is_secure = self._sent(headers)
+        self._sessions.pop(_digest(token), None)
+        return _cookie(headers, "", 0, is_secure=is_secure)
 
     def next_expiry(self) -> float | None:
         """The wall clock time at which the next session ends."""
@@ -104,20 +117,33 @@ class ConsoleSessions:
         ((greediest, _),) = Counter(one.principal.key for one in self._sessions.values()).most_common(1)
         return next(digest for digest, one in self._sessions.items() if one.principal.key == greediest)
 
-    def _cookie(self, headers: Headers, value: str, age_s: int) -> bytes:
-        secure = "; Secure" if self.is_secure else ""
-        line = f"{self._name(headers)}={value}; Path=/; Max-Age={age_s}; HttpOnly; SameSite=Strict{secure}"
-        return f"Set-Cookie: {line}\r\n".encode("latin-1")
+    def _sent(self, headers: Headers) -> tuple[str, bool]:
+        """The cookie of a session, empty where there is none, and whether it is for HTTPS alone, which a request does not say."""
+        for is_secure in (True,) if self._is_tls else (True, False):
+            found = sent_cookie(headers, _name(headers, is_secure=is_secure))
+            if found:
+                return found, is_secure
+        return "", self._is_tls
 
-    def _sent(self, headers: Headers) -> bytes:
-        """The digest of the cookie, which is the name of a session; nothing where there is none."""
-        found = sent_cookie(headers, self._name(headers))
-        return _digest(found) if found else b""
 
-    def _name(self, headers: Headers) -> str:
-        """Gateways on other ports of this host have cookies of their own."""
-        port = headers["host"][0].rpartition(":")[2]
-        return f"{'__Host-' if self.is_secure else ''}pactgate-{port if port.isdecimal() else 'console'}"
+def is_local_page(headers: Headers) -> bool:
+    """Whether a page has an address of the browser's own machine. A read does not say which page it is of, so the Host counts."""
+    page = headers["origin"][0] if "origin" in headers else f"//{headers['host'][0]}"
+    return is_loopback(urlsplit(page).hostname or "")
+
+
+def _cookie(headers: Headers, value: str, age_s: int, *, is_secure: bool) -> bytes:
+    secure = "; Secure" if is_secure else ""
+    name = _name(headers, is_secure=is_secure)
+    return f"Set-Cookie: {name}={value}; Path=/; Max-Age={age_s}; HttpOnly; SameSite=Strict{secure}\r\n".encode(
+        "latin-1"
+    )
+
+
+def _name(headers: Headers, *, is_secure: bool) -> str:
+    """Gateways on other ports of this host have cookies of their own."""
+    port = headers["host"][0].rpartition(":")[2]
+    return f"{'__Host-' if is_secure else ''}pactgate-{port if port.isdecimal() else 'console'}"
 
 
 def check_page(exchange: HttpExchange) -> AuthError | None:

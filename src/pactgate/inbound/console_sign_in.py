@@ -1,8 +1,8 @@
 """People sign in to the console at an identity provider: the browser is sent there, and comes back to `/connect/callback`.
 
 The session is that of the access token which the provider gives for this gateway: its principal, its rights, and no longer than it lasts.
-The token passes the checks of every other one; the ID token shows that it belongs to this sign-in. Bounded: sign-ins that begin at a time,
-and those that wait for their answer. Must not: send a browser anywhere but to the provider and to the console.
+The token passes the checks of every other one; the ID token shows that it belongs to this sign-in. Bounded: sign-ins that begin at a
+time and at one address, and those that wait for their answer. Must not: send a browser anywhere but to the provider and to the console.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from urllib.parse import urlsplit
 
 from pactgate.config.oauth_client import CALLBACK_PATH
 from pactgate.config.sections.auth import Auth
+from pactgate.config.value_checks import is_loopback
 from pactgate.core.events import ConsoleOpened, Emit, RequestRefused
 from pactgate.core.failures import GatewayFailure
 from pactgate.core.fault_barrier import FaultBarrier
 from pactgate.inbound.auth import Guard
+from pactgate.inbound.begin_rate import BeginRate
 from pactgate.inbound.browser_pages import browser_of, end_browser, say, send_to
-from pactgate.inbound.console_sessions import ConsoleSessions
+from pactgate.inbound.console_sessions import ConsoleSessions, is_local_page
 from pactgate.inbound.credentials import Admission, AuthError
 from pactgate.inbound.exchange_tasks import ExchangeTasks, TaskBounds
 from pactgate.inbound.http_exchange import JSON_HEAD, HttpExchange
 from pactgate.inbound.oauth.id_tokens import CheckedPerson, PersonCheck, principal_of
 from pactgate.inbound.oauth.token_form import TokenRefusedError
 from pactgate.inbound.replies import refuse
+from pactgate.inbound.request_head import Headers
 from pactgate.policy.scopes import ScopePolicy
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Rejection, encode_json
@@ -42,6 +45,9 @@ _TASKS: Final = TaskBounds(
 )
 _HEAD: Final = JSON_HEAD + b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
 _LATER: Final = b"Retry-After: 5\r\n"
+_NO_WAY_BACK: Final = (
+    "The provider can't send you back here: `auth.resource` has to say where browsers reach the gateway."
+)
 _NOT_ACCEPTED: Final = (
     "The provider knows you, but the gateway does not accept what it gave: {why} The log of the gateway says more."
 )
@@ -73,11 +79,15 @@ class ConsoleSignIn:
         self._emit = emit
         self._auth = auth
         self._base = base
+        self._begun = BeginRate()
         self._tasks = ExchangeTasks(_TASKS, FaultBarrier(emit))
 
-    def issuers(self) -> list[str]:
-        """Where people can sign in."""
-        return [] if self._base() is None else [one.issuer for one in self._auth().issuers if one.login is not None]
+    def issuers(self, headers: Headers) -> list[str]:
+        """Where people at a page can sign in."""
+        base = self._base()
+        if base is None or _is_elsewhere(base, headers):
+            return []
+        return [one.issuer for one in self._auth().issuers if one.login is not None]
 
     def begin(self, exchange: HttpExchange, issuer: str) -> None:
         """Tell the page of the console where to go. Only the page itself may ask."""
@@ -86,8 +96,12 @@ class ConsoleSignIn:
         login = None if settings is None else settings.login
         if base is None or settings is None or login is None:
             self._refuse(exchange, 404, "Nobody can sign in there now; load the page again.")
+        elif _is_elsewhere(base, exchange.headers):
+            self._refuse(exchange, 400, _NO_WAY_BACK)
         elif exchange.headers.get("origin") != [_origin_of(base)]:  # the cookie would not come along with the answer
             self._refuse(exchange, 400, f"Open the console at {base}/console/ to sign in this way.")
+        elif (too_many := self._begun.note(exchange.peer)) is not None:
+            self._refuse(exchange, 429, too_many.why, too_many.head)
         else:
             browser, cookie = browser_of(exchange, is_secure=self._is_secure)
             url = partial(
@@ -124,7 +138,9 @@ class ConsoleSignIn:
             say_why(refusal.status, "Not signed in", _NOT_ACCEPTED.format(why=refusal))
             return True
         principal = admission.principal
-        signed_in = self._sessions.open(principal, exchange.headers, admission.credential_ends_at)
+        signed_in = self._sessions.open(
+            principal, exchange.headers, admission.credential_ends_at, is_secure=self._is_secure
+        )
         self._emit(ConsoleOpened(principal.shown, exchange.peer))
         # The key is of no use without the cookie, so a link with a key of somebody else signs nobody in.
         cookies = signed_in.cookie + end_browser(is_secure=self._is_secure)
@@ -167,6 +183,11 @@ async def _admitted(person: CheckedPerson, guard: Guard) -> Admission:
     if guard.resource is not None and not guard.resource.may_read(found.principal):
         raise _NotAcceptedError(403, "The access token lacks the scope that allows to read.")
     return found
+
+
+def _is_elsewhere(base: str, headers: Headers) -> bool:
+    """Whether browsers can be sent back to the gateway's own machine only, and this page is not of there: there is a proxy between."""
+    return is_loopback(urlsplit(base).hostname or "") and not is_local_page(headers)
 
 
 def _origin_of(base: str) -> str:

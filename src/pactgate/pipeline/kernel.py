@@ -274,7 +274,8 @@ class AwaitedReply:
         self.reply: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
 
     def done(self, reply: Reply | None) -> None:
-        self.reply.set_result(reply)
+        if not self.reply.done():  # who awaits it directly may have been cancelled, and the future with it
+            self.reply.set_result(reply)
 
     def broken(self) -> None:
         self.reply.cancel()

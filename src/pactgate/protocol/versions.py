@@ -28,8 +28,6 @@ LATEST_LEGACY: Final = LEGACY_VERSIONS[-1]
 LATEST_MODERN: Final = MODERN_VERSIONS[-1]
 BATCHING_VERSION: Final = "2025-03-26"
 """The only revision whose messages may come in arrays."""
-ASSUMED_VERSION: Final = "2025-03-26"
-"""What a legacy HTTP request without a version header speaks (streamable HTTP, protocol version header)."""
 
 _EVERYWHERE: Final = frozenset(KNOWN_VERSIONS)
 _LEGACY: Final = frozenset(LEGACY_VERSIONS)

@@ -6,11 +6,12 @@ path of a call that has a token, or give out anything that another key sealed.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import secrets
 from collections.abc import AsyncIterator, Hashable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Final
 
 from msgspec import Struct
@@ -22,7 +23,11 @@ from pactgate.state.credential_keys import KeySource, KeyUnusableError, key_sour
 from pactgate.state.credential_rows import CredentialRow, CredentialRows, FileRows, RowsUnusableError
 
 KEY_SUFFIX: Final = ".key"
+LOCK_S: Final = 60.0
+"""Longer than any process holds credentials: the longest is a refresh."""
 _NONCE_BYTES: Final = 12
+_KEY: Final = ""
+"""Stands for the key itself where a lock wants a server."""
 
 
 class SealedRow(Struct, frozen=True):
@@ -35,7 +40,7 @@ class SealedRow(Struct, frozen=True):
 
 
 class CredentialStore:
-    """Every method but `locked` may wait for the disk or the store that replicas share, never for another network."""
+    """Every method but `locked` and `rotate` may wait for the disk or the store that replicas share, never for another network."""
 
     def __init__(self, rows: CredentialRows, source: KeySource) -> None:
         self._rows = rows
@@ -99,29 +104,44 @@ class CredentialStore:
         with self._explained():
             return self._rows.remove(server, principal)
 
-    def rotate(self) -> int:
+    async def rotate(self) -> int:
         """Seal every row with a new key and return their number. In a key file the old key stays beside the new one until that is done.
 
         With keys that are given, the first one is the new key and the others are old ones.
         """
-        if self._source.is_ours:
-            old = [base64.b64encode(key).decode() for key in self._loaded_keys()]
-            self._source.replace([new_key(), *old])
-            self._keys = []
-        with self._explained():
-            count = self._rows.reseal(lambda row: self._sealed(row, self._opened(row).data))
-        if self._source.is_ours:
-            self._source.replace([base64.b64encode(self._loaded_keys()[0]).decode()])
+        if not self._source.is_ours:
+            return await asyncio.to_thread(self._reseal)
+        async with self.locked(_KEY):  # the key of another rotation would be lost, and its rows with it
+            return await asyncio.to_thread(self._rotate)
+
+    def _rotate(self) -> int:
+        self._keys = []  # one that waited for another rotation knows the key before that
+        old = [base64.b64encode(key).decode() for key in self._loaded_keys()]
+        self._source.replace([new_key(), *old])
+        self._keys = []
+        count = self._reseal()
+        self._source.replace([base64.b64encode(self._loaded_keys()[0]).decode()])
         return count
 
+    def _reseal(self) -> int:
+        with self._explained():
+            return self._rows.reseal(lambda row: self._sealed(row, self._opened(row).data))
+
     @asynccontextmanager
-    async def locked(self, server: str, principal: str = "") -> AsyncIterator[None]:
-        """Hold the credentials of one server and principal against every other process. The caller bounds it in time."""
-        try:
-            async with self._rows.locked(server, principal):
-                yield
-        except RowsUnusableError as problem:
-            raise self._unusable(problem) from None
+    async def locked(self, server: str, principal: str = "", *, within_s: float = LOCK_S) -> AsyncIterator[None]:
+        """Hold the credentials of one server and principal against every other process; `within_s` bounds the wait for it. The caller
+        bounds how long it holds them."""
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(within_s):
+                    await held.enter_async_context(self._rows.locked(server, principal))
+            except RowsUnusableError as problem:
+                raise self._unusable(problem) from None
+            except TimeoutError:
+                what = f"those of {server}" if server != _KEY else "its key"
+                why = f"another process has been changing {what} for {within_s:g} s. Try again."
+                raise self._unusable(RowsUnusableError(why, is_away=True)) from None
+            yield
 
     @property
     def key_id(self) -> str:

@@ -26,7 +26,7 @@ class Handoffs(Protocol):
     """Where notes are left. Whoever knows the name of a note may read it, so names are random."""
 
     async def put(self, name: str, data: bytes, life_s: float) -> None:
-        """Leave a note. The oldest make room."""
+        """Leave a note, in place of one with this name. The oldest make room."""
 
     async def get(self, name: str) -> bytes | None:
         """Read a note that stays."""
@@ -45,6 +45,7 @@ class MemoryHandoffs:
 
     async def put(self, name: str, data: bytes, life_s: float) -> None:
         now = self._clock()
+        self._notes.pop(name, None)
         while self._notes and (len(self._notes) >= self._most or next(iter(self._notes.values()))[1] <= now):
             self._notes.popitem(last=False)
         self._notes[name] = data, now + life_s

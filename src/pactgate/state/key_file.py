@@ -8,20 +8,17 @@ on the path of a request.
 
 from __future__ import annotations
 
-import fcntl
 import hmac
 import os
 import secrets
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from pactgate.config.file_access import FileState, file_state, other_writers, read_regular_file, replacing
+from pactgate.config.file_access import FileState, file_state, locked, other_writers, read_regular_file, replacing
 from pactgate.config.problems import UnreadableError, show, shown_path
 from pactgate.config.sections.auth import Role, TokenName
 from pactgate.core.api_key import ID_CHARS, SECRET_BITS, read_id, write_key
@@ -31,8 +28,6 @@ MAX_KEYS: Final = 10_000
 MAX_REVOKED: Final = 2_000
 """Replicas read the list as a whole: 2,000 take some 10 ms."""
 MAX_FILE_BYTES: Final = 8 * 1024 * 1024
-_LOCK_S: Final = 5.0
-_LOCK_LOOK_S: Final = 0.01
 HexDigest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
@@ -111,7 +106,8 @@ class KeyFile:
     def change(self, edit: Edit) -> KeyRing:
         """Apply one change to the state of now, while no other process does. Raises INVALID_CONFIG, or what `edit` raises."""
         try:
-            with self._locked():
+            with locked(f"{self._real_path}.lock") as handle:
+                self._give_away(handle)
                 before = self.read()
                 after = edit(KeyRing(pepper=secrets.token_hex(32)) if before is None else before)
                 if after != before:
@@ -119,24 +115,6 @@ class KeyFile:
                 return after
         except OSError as problem:
             raise self._unusable(f"it can't be written: {problem.strerror}.") from None
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        handle = os.open(f"{self._real_path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            self._give_away(handle)
-            until = time.monotonic() + _LOCK_S
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > until:
-                        raise self._unusable("another process is changing it; try again.") from None
-                    time.sleep(_LOCK_LOOK_S)
-            yield
-        finally:
-            os.close(handle)
 
     def _replace(self, data: bytes) -> None:
         with replacing(self._real_path) as file:

@@ -71,6 +71,15 @@ const steps = {
     seen.hash = await page.evaluate(() => location.hash);
     seen.cookie = await page.evaluate(() => document.cookie);
   },
+  async link_with_token() {
+    await page.goto(`${given.origin}/console/#code=${given.token}`);
+    await page.locator("[role=alert]").waitFor();
+    seen.alert = await page.locator("[role=alert]").innerText();
+    await page.reload();
+    await page.locator("#secret").fill(given.token);
+    await page.locator("form button[type=submit]").click();
+    await page.locator("[data-server]").first().waitFor();
+  },
   async sign_in_at_provider() {
     Object.assign(seen, { overflow: [], serious: [], pictures: 0 });
     const path = `/console/tools/${given.tool}`;

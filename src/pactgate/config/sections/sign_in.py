@@ -125,6 +125,11 @@ class SignIn(Section, frozen=True, kw_only=True):
         """Whether the gateway has a grant of its own, for the lists or for everything."""
         return self.who == "service" or (self.is_per_caller and self.lists == "service")
 
+    @property
+    def has_no_shared_grant(self) -> bool:
+        """Whether nothing goes out with the sign-in of `pactgate login`. With `user` it is that of whoever starts the gateway."""
+        return self.lists_by_service and self.who != "user"
+
     def __repr__(self) -> str:
         return f"SignIn(who={self.who!r}, issuer={self.issuer!r}, client_id={self.client_id!r})"
 

@@ -48,9 +48,11 @@ def ask(
     scopes: tuple[str, ...],
     state: str,
     verifier: str,
+    needs_promise: bool = True,
 ) -> AuthorizationRequest:
-    """The request to open in a browser. `state` and `verifier` are fresh random text. Refused where PKCE is not promised."""
-    if "S256" not in (found.challenge_methods or ()):
+    """The request to open in a browser. `state` and `verifier` are fresh random text. Refused where PKCE is not promised, as MCP wants it;
+    without `needs_promise` only where other methods are promised than S256."""
+    if "S256" not in (found.challenge_methods or ()) and (needs_promise or found.challenge_methods is not None):
         why = f"{found.issuer} does not say that it supports PKCE with S256 (code_challenge_methods_supported)."
         raise sign_in_failure(server, why)
     endpoint = urlsplit(found.authorization_endpoint)

@@ -78,7 +78,7 @@ async def sign_in_by_browser(
             except UnknownClientError:
                 await asyncio.to_thread(grants.forget_client, begun.client)
                 raise
-        async with asyncio.timeout(ANSWER_S), store.locked(config.id):
+        async with grants.locked():
             await asyncio.to_thread(grants.write, grant)
         return grant
     finally:
@@ -95,7 +95,7 @@ class BrowserSignIns:
 
     async def begin(self, config: ServerConfig) -> str:
         """The URL that a person has to open, on this machine. Raises GatewayFailure."""
-        if config.url is None or (config.auth is not None and config.auth.who == "service"):
+        if config.url is None or (config.auth is not None and config.auth.has_no_shared_grant):
             raise sign_in_failure(config.id, "no person signs in there.")
         while (before := self._running.pop(config.id, None)) is not None:
             before.cancel()

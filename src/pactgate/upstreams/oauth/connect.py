@@ -151,7 +151,7 @@ class CallerSignIns:
         except UnknownClientError:
             await asyncio.to_thread(grants.forget_client, begun.sign_in.client)
             raise
-        async with asyncio.timeout(RENEW_S), grants.locked():
+        async with grants.locked(RENEW_S):
             await asyncio.to_thread(grants.write, grant)
         for live in self._grants.get(ticket.server, ()):
             with suppress(GatewayFailure):

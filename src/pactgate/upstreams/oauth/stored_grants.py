@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pactgate.state.credential_store import CredentialStore, SealedRow
+from pactgate.state.credential_store import LOCK_S, CredentialStore, SealedRow
 from pactgate.upstreams.oauth.challenge import Challenge
 from pactgate.upstreams.oauth.client import OAuthClient
 from pactgate.upstreams.oauth.discovery import canonical_resource
@@ -47,9 +47,9 @@ class StoredGrants:
         self._name = f"{self._url} {principal}" if principal else self._url
         self._client_kind = CALLERS_CLIENT if principal else CLIENT
 
-    def locked(self) -> AbstractAsyncContextManager[None]:
-        """Hold this grant against every other process. The caller bounds it in time; a killed holder frees it."""
-        return self.store.locked(self.server, self.principal)
+    def locked(self, within_s: float = LOCK_S) -> AbstractAsyncContextManager[None]:
+        """Hold this grant against every other process, which is waited for so long at most; a killed holder frees it."""
+        return self.store.locked(self.server, self.principal, within_s=within_s)
 
     def read(self) -> StoredGrant | None:
         row = self.store.read(GRANT, self.server, self._name)
