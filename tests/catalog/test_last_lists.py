@@ -21,7 +21,7 @@ from tests.catalog.test_definition_pins import SERVER, STATE, approved, changed,
 from tests.pipeline.conftest import Inside, text_of
 from tests.support.eventually import eventually
 
-SLOW_S = 2
+SLOW_S = 1
 
 
 @pytest.fixture
