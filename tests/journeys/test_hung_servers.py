@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,8 @@ from pactgate.config.sections.limits import Timeouts
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.events import ServerConnected, ServerHung
 from pactgate.upstreams.dialer import Session
-from pactgate.upstreams.process import stdio
 from tests.pipeline.conftest import Inside, open_gateway
-from tests.support.children import QUICK, Witness
+from tests.support.children import Witness
 from tests.support.eventually import elapsed, eventually
 from tests.support.hearers import Ear, changing, legacy_caller
 from tests.support.processes import children_of, descendants_of
@@ -35,12 +33,6 @@ CONNECT_MS = 1000
 SHORT: dict[str, Any] = {"request_timeout_ms": CALL_MS, "connection_timeout_ms": CONNECT_MS}
 AGAIN_S = 15.0
 """How long after the first timeout the tools of a frozen server may be missing."""
-
-
-@pytest.fixture(autouse=True)
-def ended_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A frozen server never ends by itself."""
-    monkeypatch.setattr(stdio, "StdioChannel", partial(stdio.StdioChannel, shutdown_steps=QUICK))
 
 
 def light(server: str, manner: str, **settings: Any) -> ServerConfig:

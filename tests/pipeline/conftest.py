@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,6 +22,8 @@ from pactgate.core.failures import Reply
 from pactgate.core.values import Caller
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Request
+from pactgate.upstreams.process import stdio
+from pactgate.upstreams.process.child import ShutdownSteps
 from tests.support.callers import call, caller, context, request
 
 
@@ -54,9 +57,11 @@ def text_of(reply: Reply) -> str:
 
 @contextmanager
 def short_pauses() -> Iterator[None]:
-    """Servers are tried and listed again after a tenth of a second instead of a second."""
+    """Servers are tried and listed again after a tenth of a second instead of a second, and have little time to end."""
+    steps = ShutdownSteps(eof_s=0.3, term_s=0.3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(supervisor, "Backoff", lambda: Backoff(first_s=0.1, between_lists_s=0.1))
+        patch.setattr(stdio, "StdioChannel", partial(stdio.StdioChannel, shutdown_steps=steps))
         yield
 
 
