@@ -117,6 +117,7 @@ def test_a_connected_client_starts_the_gateway_and_disconnecting_restores_every_
 def test_connecting_any_client_adds_one_entry_once_and_disconnecting_restores_every_byte(
     name: str, tmp_path: Path, project: Path
 ) -> None:
+    write_config(project, {})
     file = opened(name)
     assert file.data is not None
     path = file.client.user_files({"HOME": str(tmp_path)})[0]
@@ -135,6 +136,7 @@ def test_connecting_any_client_adds_one_entry_once_and_disconnecting_restores_ev
 
 
 def test_a_file_that_was_changed_since_loses_only_the_entry(home: Path, project: Path) -> None:
+    write_config(project, {})
     run(project, "connect", "cursor", "--stdio", HOME=str(home))
     file = home / CURSOR
     file.write_text(file.read_text().replace("Cursor allows comments", "changed since"))
@@ -182,6 +184,7 @@ def test_credentials_are_not_written_where_nothing_reads_them(home: Path, projec
 
 
 def test_a_change_that_can_not_be_remembered_is_said(home: Path, project: Path) -> None:
+    write_config(project, {})
     (home / "state").write_text("no folder")
     own = {"HOME": str(home), "XDG_STATE_HOME": str(home / "state")}
     done = run(project, "connect", "cursor", "--stdio", **own)
@@ -216,6 +219,7 @@ def test_credentials_go_to_a_file_that_only_the_user_can_read_also_where_it_was_
 
 
 def test_a_client_without_a_file_gets_one_and_loses_it_again(home: Path, project: Path) -> None:
+    write_config(project, {})
     assert run(project, "connect", "kiro", "--stdio", "--json", HOME=str(home)).returncode in (0, 1)
     file = home / ".kiro/settings/mcp.json"
     assert list(json.loads(file.read_text())["mcpServers"]) == ["pactgate"]
