@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pactgate.audit import audit_log as log_module
+from pactgate.audit import chain_file
 from pactgate.audit.audit_log import AuditLog
 from pactgate.audit.verify import verify
 from pactgate.config.sections.audit import AuditSection
@@ -179,7 +180,8 @@ async def test_a_log_that_can_not_be_used_says_what_to_do(tmp_path: Path) -> Non
     await log.stop()
 
 
-async def test_a_second_log_on_the_same_file_is_refused(tmp_path: Path) -> None:
+async def test_a_second_log_on_the_same_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain_file, "_LOCK_WAIT_S", 0.1)
     async with opened(tmp_path) as audit:
         await audit.log.start()
         with pytest.raises(GatewayFailure, match="another gateway"):

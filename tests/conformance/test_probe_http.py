@@ -38,11 +38,16 @@ def statuses(path: Path) -> dict[str, CheckStatus]:
     return {result.code: result.status for result in check_capture(path, rules="all").sessions[0].results}
 
 
-@pytest.mark.parametrize("era", list(Era))
-async def test_a_good_server_refuses_what_is_wrong_with_a_request(tmp_path: Path, era: Era) -> None:
-    path = tmp_path / "capture.json"
+@pytest.fixture(scope="module")
+def good() -> Iterator[str]:
     with official_server("streamable") as origin:
-        exchanges = await recorded(f"{origin}/mcp", path, era)
+        yield f"{origin}/mcp"
+
+
+@pytest.mark.parametrize("era", list(Era))
+async def test_a_good_server_refuses_what_is_wrong_with_a_request(tmp_path: Path, good: str, era: Era) -> None:
+    path = tmp_path / "capture.json"
+    exchanges = await recorded(good, path, era)
     found = {}
     for exchange in exchanges:
         sent = {name: values[0] for name, values in exchange["http"]["request_headers"].items()}

@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.app import Gateway
+from pactgate.catalog import sign_in_watch
 from pactgate.config.load import load
 from pactgate.core.events import Event, RequestFinished
 from pactgate.state.credential_store import CredentialStore
@@ -26,6 +27,13 @@ from tests.cli.program import PROGRAM, run_program
 from tests.support.eventually import eventually
 from tests.support.raw_http import RawClient, request
 from tests.support.sign_in_server import SignInServer, agree, sign_in_server
+
+
+@pytest.fixture(autouse=True)
+def looks_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gateways look at the store of sign-ins ten times a second."""
+    monkeypatch.setattr(sign_in_watch, "LOOK_S", 0.1)
+
 
 @pytest.fixture
 def server() -> Iterator[SignInServer]:

@@ -20,6 +20,7 @@ from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Event
 from pactgate.core.failures import Reply
 from pactgate.core.values import Caller
+from pactgate.pipeline import housekeeping
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Request
 from pactgate.upstreams.process import stdio
@@ -57,10 +58,13 @@ def text_of(reply: Reply) -> str:
 
 @contextmanager
 def short_pauses() -> Iterator[None]:
-    """Servers are tried and listed again after a tenth of a second instead of a second, and have little time to end."""
+    """Servers are tried and listed again after a tenth of a second instead of a second, and have little time to end; hazards among
+    them are looked for as soon.
+    """
     steps = ShutdownSteps(eof_s=0.3, term_s=0.3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(supervisor, "Backoff", lambda: Backoff(first_s=0.1, between_lists_s=0.1))
+        patch.setattr(housekeeping, "HAZARDS_AFTER_S", 0.1)
         patch.setattr(stdio, "StdioChannel", partial(stdio.StdioChannel, shutdown_steps=steps))
         yield
 
