@@ -8,6 +8,8 @@ import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
+from typing import NamedTuple
 
 import pytest
 
@@ -279,20 +281,39 @@ def test_the_plan_fits_a_terminal_of_80_columns(home: Path, project: Path) -> No
     assert b"filesystem" in shown
 
 
-@pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[Served]:
-    """A gateway that wants a token, and has no keys yet."""
-    write_config(tmp_path, {"almanac": demo("almanac")}, auth={"tokens": {"ops": {"token": "a-token-of-sixteen"}}})
-    with Served(tmp_path) as gateway:
+class Guarded(NamedTuple):
+    """A gateway that wants a token, and the home folder of somebody with clients."""
+
+    gateway: Served
+    folder: Path
+
+    def run(self, *words: str) -> CompletedProcess[str]:
+        return self.gateway.run(*words, HOME=str(self.folder))
+
+
+@pytest.fixture(scope="module")
+def guarded_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("guarded")
+    write_config(folder, {"almanac": demo("almanac")}, auth={"tokens": {"ops": {"token": "a-token-of-sixteen"}}})
+    with Served(folder) as gateway:
         gateway.wait_for("ok +almanac")
         yield gateway
 
 
-def key_names(gateway: Served) -> list[str]:
+@pytest.fixture
+def guarded(guarded_gateway: Served, tmp_path: Path) -> Iterator[Guarded]:
+    """It has no keys yet."""
+    guarded = Guarded(guarded_gateway, tmp_path)
+    yield guarded
+    for name in key_names(guarded):
+        guarded.run("keys", "revoke", name)
+
+
+def key_names(gateway: Guarded) -> list[str]:
     return [row["name"] for row in json.loads(gateway.run("keys", "list", "--json").stdout)["keys"]]
 
 
-def test_a_client_gets_a_key_of_its_own_that_works_at_once_and_ends_with_its_entry(guarded: Served) -> None:
+def test_a_client_gets_a_key_of_its_own_that_works_at_once_and_ends_with_its_entry(guarded: Guarded) -> None:
     done = guarded.run("connect", "cursor")
     assert done.returncode == 0, done.stderr
     assert "listed 3 tools, read its status" in done.stdout
@@ -310,7 +331,7 @@ def test_a_client_gets_a_key_of_its_own_that_works_at_once_and_ends_with_its_ent
     assert key_names(guarded) == []
 
 
-def test_a_key_that_could_not_be_put_anywhere_is_not_kept(guarded: Served) -> None:
+def test_a_key_that_could_not_be_put_anywhere_is_not_kept(guarded: Guarded) -> None:
     (guarded.folder / ".kimi").write_text("no folder")
     done = guarded.run("connect", "kimi")
     assert done.returncode == 1
@@ -318,7 +339,7 @@ def test_a_key_that_could_not_be_put_anywhere_is_not_kept(guarded: Served) -> No
     assert key_names(guarded) == []
 
 
-def test_a_key_is_in_the_file_only_of_a_client_that_can_have_it_nowhere_else(guarded: Served) -> None:
+def test_a_key_is_in_the_file_only_of_a_client_that_can_have_it_nowhere_else(guarded: Guarded) -> None:
     done = guarded.run("connect", "kimi")
     assert done.returncode == 0, done.stderr
     file = guarded.folder / ".kimi/mcp.json"
@@ -336,7 +357,7 @@ def test_a_key_is_in_the_file_only_of_a_client_that_can_have_it_nowhere_else(gua
     assert (file.exists(), key_names(guarded)) == (False, [])
 
 
-def test_a_file_that_everybody_could_read_is_the_users_alone_while_it_has_a_key(guarded: Served) -> None:
+def test_a_file_that_everybody_could_read_is_the_users_alone_while_it_has_a_key(guarded: Guarded) -> None:
     file = guarded.folder / ".kimi/mcp.json"
     file.parent.mkdir()
     file.write_text('{"mcpServers": {}}')
@@ -350,7 +371,7 @@ def test_a_file_that_everybody_could_read_is_the_users_alone_while_it_has_a_key(
     assert key_names(guarded) == []
 
 
-def test_an_editor_that_keeps_secrets_asks_for_its_key(guarded: Served) -> None:
+def test_an_editor_that_keeps_secrets_asks_for_its_key(guarded: Guarded) -> None:
     done = guarded.run("connect", "vscode", "--json")
     facts = json.loads(done.stdout)
     assert facts["check"]["ok"]
@@ -360,7 +381,7 @@ def test_an_editor_that_keeps_secrets_asks_for_its_key(guarded: Served) -> None:
     assert facts["key"] not in text
 
 
-def test_printing_an_entry_makes_no_key(guarded: Served) -> None:
+def test_printing_an_entry_makes_no_key(guarded: Guarded) -> None:
     assert "Bearer KEY" in guarded.run("connect", "kimi", "--print").stdout
     assert key_names(guarded) == []
 
