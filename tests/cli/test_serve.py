@@ -126,7 +126,7 @@ def test_a_bad_configuration_stops_the_start_before_anything_is_spawned_or_bound
 
 @pytest.mark.parametrize("words", [["--port", "70000"], ["--log-level", "loud"], ["--config", "missing.json"]])
 def test_a_wrong_flag_is_a_problem_of_the_configuration(words: list[str], tmp_path: Path) -> None:
-    done = run_program(tmp_path, "serve", *words)
+    done = run(tmp_path, "serve", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
 
@@ -377,7 +377,7 @@ def test_over_stdio_a_client_manages_the_gateway_only_where_it_was_said(
 
 
 def test_the_flag_for_it_means_nothing_over_http(tmp_path: Path) -> None:
-    done = run_program(tmp_path, "serve", "--admin")
+    done = run(tmp_path, "serve", "--admin")
     assert done.returncode == 2
     assert "role admin" in done.stderr
 
