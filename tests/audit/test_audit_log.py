@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pactgate.audit import audit_log as log_module
-from pactgate.audit import chain_file
+from pactgate.audit import chain_file, retrying_writer
 from pactgate.audit.audit_log import AuditLog
 from pactgate.audit.verify import verify
 from pactgate.config.sections.audit import AuditSection
@@ -96,6 +96,14 @@ async def test_nobody_waits_for_the_record_of_a_call_that_was_given_up_and_it_is
     assert (line["requestId"], line["outcome"]) == (ctx.request_id, "cancelled")
 
 
+@pytest.fixture
+def tried_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full is tried again sooner."""
+    for module in (log_module, retrying_writer):
+        monkeypatch.setattr(module, "RETRY_S", 0.3)
+
+
+@pytest.mark.usefixtures("tried_soon")
 async def test_on_a_full_disk_answers_are_held_back_and_no_further_call_begins(tmp_path: Path) -> None:
     async with opened(tmp_path) as audit:
         audit.log.require()
@@ -115,6 +123,7 @@ async def test_on_a_full_disk_answers_are_held_back_and_no_further_call_begins(t
     assert verify([tmp_path / "audit.jsonl"]).is_valid
 
 
+@pytest.mark.usefixtures("tried_soon")
 async def test_on_a_full_disk_calls_go_on_where_the_operator_says_so(tmp_path: Path) -> None:
     async with opened(tmp_path, on_failure="continue") as audit:
         fill_the_disk(audit.path)
