@@ -21,6 +21,8 @@ from tests.conformance.gateway.playing import Playground, playground, without_pa
 from tests.conformance.gateway.switches import SWITCHES
 
 FIXTURES = Path(__file__).parent / "fixtures"
+DIRECT = [check for check in CHECKS if not check.needs_gateway]
+BEHIND_OURS = [check for check in CHECKS if check.needs_gateway and check.family is not Family.OWNERSHIP]
 
 
 def by_code(value: object) -> str:
@@ -54,18 +56,14 @@ def impatient() -> Iterator[None]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def direct(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Playground]:
-    async with playground(tmp_path_factory.mktemp("direct"), CHECKS, gateway=False) as ground:
+    async with playground(tmp_path_factory.mktemp("direct"), DIRECT, gateway=False) as ground:
         yield ground
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def behind_ours(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Playground]:
-    async with playground(tmp_path_factory.mktemp("ours"), CHECKS, gateway=True) as ground:
+    async with playground(tmp_path_factory.mktemp("ours"), BEHIND_OURS, gateway=True) as ground:
         yield ground
-
-
-DIRECT = [check for check in CHECKS if not check.needs_gateway]
-BEHIND_OURS = [check for check in CHECKS if check.needs_gateway and check.family is not Family.OWNERSHIP]
 
 
 def not_passed(recordings: Iterable[CheckRecording]) -> list[str]:
