@@ -26,9 +26,9 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def official() -> Iterator[dict[str, str]]:
-    """The origins of servers of the official SDK, by their kind."""
+    """The origins of servers of the official SDK, by their kind. They end with the module: others count the children of this process."""
     with official_servers() as origins:
         yield origins
 
