@@ -100,7 +100,7 @@ async def test_nobody_waits_for_the_record_of_a_call_that_was_given_up_and_it_is
 def tried_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that is full is tried again sooner."""
     for module in (log_module, retrying_writer):
-        monkeypatch.setattr(module, "RETRY_S", 0.3)
+        monkeypatch.setattr(module, "RETRY_S", 0.5)
 
 
 @pytest.mark.usefixtures("tried_soon")

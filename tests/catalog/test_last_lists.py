@@ -21,7 +21,7 @@ from tests.catalog.test_definition_pins import SERVER, STATE, approved, changed,
 from tests.pipeline.conftest import Inside, short_pauses, text_of
 from tests.support.eventually import eventually
 
-SLOW_S = 1
+SLOW_S = 1.5
 
 
 @pytest.fixture

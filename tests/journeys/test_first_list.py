@@ -18,8 +18,8 @@ from tests.pipeline.conftest import open_gateway
 from tests.support.callers import caller
 from tests.support.servers import UPSTREAM, scripted
 
-SLOW_S = 1.5
-SOON_S = 1.0
+SLOW_S = 2.0
+SOON_S = 1.5
 OFFER = {"starts_after_s": SLOW_S, "prompts": ["greet"], "resources": ["file:///a"], "templates": ["file:///{name}"]}
 LISTS = {
     "tools/list": "tools",

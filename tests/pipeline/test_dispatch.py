@@ -62,7 +62,7 @@ async def test_a_failed_call_was_sent_exactly_once(
     tool: str, arguments: dict[str, object] | None, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    async with open_gateway(scripted(options={"log": str(log)}), timeouts=Timeouts(default_timeout_ms=300)) as inside:
+    async with open_gateway(scripted(options={"log": str(log)}), timeouts=Timeouts(default_timeout_ms=1000)) as inside:
         reply = await inside.call(f"files.{tool}", arguments)
         failed = reply.error is not None or json.loads(reply.result or b"{}")["isError"]
         assert failed

@@ -12,8 +12,7 @@ import pytest
 
 from pactgate.conformance.gateway import lab, under_test
 from pactgate.conformance.gateway.check import Check, Family
-from pactgate.conformance.gateway.checks.faults import hanging, neighbours
-from pactgate.conformance.gateway.checks.isolation import crossing
+from pactgate.conformance.gateway.checks.faults import neighbours
 from pactgate.conformance.gateway.checks.names import change
 from pactgate.conformance.gateway.checks.progress import cancelling, given_up
 from pactgate.conformance.gateway.dialects import DIALECTS
@@ -117,14 +116,11 @@ def without_patience() -> Iterator[None]:
     """Waits that are long for the sake of slow gateways are short."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(change, "WAIT_S", 0.5)
-        patch.setattr(change, "_OPEN_S", 0.1)
         patch.setattr(cancelling, "WAIT_S", 0.5)
         patch.setattr(given_up, "_ANSWER_S", 0.3)
-        patch.setattr(crossing, "_UNDER_WAY_S", 0.1)
-        patch.setattr(hanging, "UNDER_WAY_S", 0.1)
         patch.setattr(neighbours, "UNDER_WAY_S", 0.1)
         patch.setattr(neighbours, "BACK_S", 3.0)
-        patch.setattr(neighbours, "FAULTY_S", 0.5)
+        patch.setattr(neighbours, "FAULTY_S", 1.0)
         patch.setattr(neighbours, "_PAUSE_S", 0.05)
         patch.setattr(lab, "_POLL_S", 0.01)
         patch.setattr(under_test, "_POLL_S", 0.05)

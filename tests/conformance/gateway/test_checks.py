@@ -98,4 +98,5 @@ async def test_a_check_of_gateways_fails_where_exactly_this_is_broken(
     check: type[Check], behind_ours: Playground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(neighbours, "BACK_S", 0.5)  # what is broken does not come back
+    monkeypatch.setattr(neighbours, "FAULTY_S", 0.5)
     assert judge_one(check, await behind_ours.play(check, SWITCHES[check.code])).status is CheckStatus.FAIL
