@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 
 from tests.requirements import ALL
+from tests.support.sdk_http import official_servers
 
 # A deadline per example measures how busy the machine is; pytest's own timeout catches what hangs.
 hypothesis.settings.register_profile("house", deadline=None, max_examples=50)
@@ -23,6 +24,13 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(scope="module")
+def official() -> Iterator[dict[str, str]]:
+    """The origins of servers of the official SDK, by their kind. They end with the module: others count the children of this process."""
+    with official_servers() as origins:
+        yield origins
 
 
 @pytest.hookimpl(wrapper=True)

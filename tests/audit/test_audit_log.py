@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pactgate.audit import audit_log as log_module
+from pactgate.audit import chain_file, retrying_writer
 from pactgate.audit.audit_log import AuditLog
 from pactgate.audit.verify import verify
 from pactgate.config.sections.audit import AuditSection
@@ -95,6 +96,14 @@ async def test_nobody_waits_for_the_record_of_a_call_that_was_given_up_and_it_is
     assert (line["requestId"], line["outcome"]) == (ctx.request_id, "cancelled")
 
 
+@pytest.fixture
+def tried_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full is tried again sooner."""
+    for module in (log_module, retrying_writer):
+        monkeypatch.setattr(module, "RETRY_S", 0.5)
+
+
+@pytest.mark.usefixtures("tried_soon")
 async def test_on_a_full_disk_answers_are_held_back_and_no_further_call_begins(tmp_path: Path) -> None:
     async with opened(tmp_path) as audit:
         audit.log.require()
@@ -114,6 +123,7 @@ async def test_on_a_full_disk_answers_are_held_back_and_no_further_call_begins(t
     assert verify([tmp_path / "audit.jsonl"]).is_valid
 
 
+@pytest.mark.usefixtures("tried_soon")
 async def test_on_a_full_disk_calls_go_on_where_the_operator_says_so(tmp_path: Path) -> None:
     async with opened(tmp_path, on_failure="continue") as audit:
         fill_the_disk(audit.path)
@@ -179,7 +189,8 @@ async def test_a_log_that_can_not_be_used_says_what_to_do(tmp_path: Path) -> Non
     await log.stop()
 
 
-async def test_a_second_log_on_the_same_file_is_refused(tmp_path: Path) -> None:
+async def test_a_second_log_on_the_same_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain_file, "_LOCK_WAIT_S", 0.1)
     async with opened(tmp_path) as audit:
         await audit.log.start()
         with pytest.raises(GatewayFailure, match="another gateway"):

@@ -59,7 +59,7 @@ async def test_an_unknown_server_is_a_row_that_says_so() -> None:
 
 @pytest.mark.requirement("S0/ECO-002")
 async def test_a_hanging_list_fails_its_own_row_only() -> None:
-    mute = scripted("mute", options={"hang": "list"}, request_timeout_ms=1000)
+    mute = scripted("mute", options={"hang": "list"}, request_timeout_ms=300)
     async with open_gateway(mute, scripted()) as inside:
         report = await inside.gateway.discover()
     assert {row.server_id: row.status for row in report.server_results} == {"mute": "error", "files": "success"}
@@ -69,11 +69,11 @@ async def test_a_hanging_list_fails_its_own_row_only() -> None:
 async def test_a_list_older_than_the_interval_is_asked_for_again(tmp_path: Path) -> None:
     log = tmp_path / "log"
     async with open_gateway(
-        scripted(options={"log": str(log)}), discovery=Discovery(discovery_interval_ms=1000)
+        scripted(options={"log": str(log)}), discovery=Discovery(discovery_interval_ms=500)
     ) as inside:
         await inside.gateway.discover()
         listed = inside.gateway.connections.servers["files"].lists
-        assert listed.is_fresh(1.0)
-        await eventually(lambda: not listed.is_fresh(1.0))
+        assert listed.is_fresh(0.5)
+        await eventually(lambda: not listed.is_fresh(0.5))
         await inside.gateway.discover()
     assert methods(log).count("tools/list") == 2

@@ -18,10 +18,10 @@ from pactgate.config.load import load
 from pactgate.core.events import DefinitionsDiffered, Event, ToolChanged
 from pactgate.core.failures import Kind
 from tests.catalog.test_definition_pins import SERVER, STATE, approved, changed, kind_of, tools_of, write
-from tests.pipeline.conftest import Inside, text_of
+from tests.pipeline.conftest import Inside, short_pauses, text_of
 from tests.support.eventually import eventually
 
-SLOW_S = 2
+SLOW_S = 1.5
 
 
 @pytest.fixture
@@ -57,12 +57,13 @@ def configured(folder: Path, *, retries: int = 3, **settings: Any) -> Path:
 @asynccontextmanager
 async def opened(path: Path) -> AsyncIterator[Inside]:
     events: list[Event] = []
-    gateway: Gateway = build(load(path, environ={}, overrides={}), events.append)
-    await gateway.start()
-    try:
-        yield Inside(gateway, events)
-    finally:
-        await gateway.stop()
+    with short_pauses():
+        gateway: Gateway = build(load(path, environ={}, overrides={}), events.append)
+        await gateway.start()
+        try:
+            yield Inside(gateway, events)
+        finally:
+            await gateway.stop()
 
 
 async def listed_before(path: Path, *, is_slow: bool = False) -> None:

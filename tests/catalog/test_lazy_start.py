@@ -40,7 +40,7 @@ def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def lazy(file: Path, era: str = "legacy") -> ServerConfig:
     write(file, STATE)
-    return replace(lockable(file, era), start="lazy", idle_timeout_ms=1000)
+    return replace(lockable(file, era), start="lazy", idle_timeout_ms=300)
 
 
 def pid(inside: Inside) -> int | None:

@@ -44,7 +44,7 @@ async def test_lists_are_the_same_bytes_whatever_the_order_of_servers_and_their_
     seen: dict[tuple[str, str | None, Era], set[bytes]] = {}
     for slow in ("b", "a", "b"):
         servers = [
-            scripted(id_, options={**SHUFFLED, "era": era, "starts_after_s": 0.5 * (id_ == slow)}) for id_ in ("b", "a")
+            scripted(id_, options={**SHUFFLED, "era": era, "starts_after_s": 0.2 * (id_ == slow)}) for id_ in ("b", "a")
         ]
         async with open_gateway(*servers) as inside:
             for again in range(3):

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -27,6 +27,8 @@ from pactgate.cli import main
 
 WAIT_S = 5.0
 PROGRAM = [sys.executable, "-m", "pactgate"]
+WATCHFUL = [sys.executable, str(Path(__file__).with_name("watchful_gateway.py"))]
+"""The same, with short pauses between looks at files."""
 UPSTREAM = Path(__file__).parents[1] / "support" / "stdio_upstream.py"
 EVIL_SERVER = Path(__file__).with_name("evil_server.py")
 
@@ -109,12 +111,14 @@ def _written(stream: TextIOWrapper) -> str:
 class Served:
     """A gateway started by `pactgate serve` on a free port, or on none, and what it printed."""
 
-    def __init__(self, folder: Path, *words: str, port: int | None = 0, **env: str) -> None:
+    def __init__(
+        self, folder: Path, *words: str, port: int | None = 0, program: Sequence[str] = PROGRAM, **env: str
+    ) -> None:
         self.folder = folder
         self._env = env
         self.log = (folder / "log.jsonl").open("w+b")
         self.process = subprocess.Popen(
-            [*PROGRAM, "serve", *([] if port is None else ["--port", str(port)]), *words],
+            [*program, "serve", *([] if port is None else ["--port", str(port)]), *words],
             cwd=folder,
             env=environment(folder, **env),
             stdin=subprocess.DEVNULL,
@@ -177,10 +181,15 @@ class Served:
 
 
 def write_config(folder: Path, servers: dict[str, Any], **settings: Any) -> Path:
-    path = folder / "pactgate.json"
-    path.write_text(json.dumps({"mcpServers": servers, **settings}), encoding="utf-8")
-    path.chmod(0o600)
-    return path
+    return put(folder / "pactgate.json", json.dumps({"mcpServers": servers, **settings}))
+
+
+def put(path: Path, text: str) -> Path:
+    """Write a file at one blow, as a gateway may look at it at any moment."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(text, encoding="utf-8")
+    new.chmod(0o600)
+    return new.replace(path)
 
 
 def demo(name: str) -> dict[str, Any]:

@@ -9,6 +9,8 @@ import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import CompletedProcess
+from typing import NamedTuple
 
 import pytest
 
@@ -119,6 +121,7 @@ def test_a_connected_client_starts_the_gateway_and_disconnecting_restores_every_
 def test_connecting_any_client_adds_one_entry_once_and_disconnecting_restores_every_byte(
     name: str, tmp_path: Path, project: Path
 ) -> None:
+    write_config(project, {})
     file = opened(name)
     assert file.data is not None
     path = file.client.user_files({"HOME": str(tmp_path)})[0]
@@ -137,6 +140,7 @@ def test_connecting_any_client_adds_one_entry_once_and_disconnecting_restores_ev
 
 
 def test_a_file_that_was_changed_since_loses_only_the_entry(home: Path, project: Path) -> None:
+    write_config(project, {})
     run(project, "connect", "cursor", "--stdio", HOME=str(home))
     file = home / CURSOR
     file.write_text(file.read_text().replace("Cursor allows comments", "changed since"))
@@ -184,6 +188,7 @@ def test_credentials_are_not_written_where_nothing_reads_them(home: Path, projec
 
 
 def test_a_change_that_can_not_be_remembered_is_said(home: Path, project: Path) -> None:
+    write_config(project, {})
     (home / "state").write_text("no folder")
     own = {"HOME": str(home), "XDG_STATE_HOME": str(home / "state")}
     done = run(project, "connect", "cursor", "--stdio", **own)
@@ -218,6 +223,7 @@ def test_credentials_go_to_a_file_that_only_the_user_can_read_also_where_it_was_
 
 
 def test_a_client_without_a_file_gets_one_and_loses_it_again(home: Path, project: Path) -> None:
+    write_config(project, {})
     assert run(project, "connect", "kiro", "--stdio", "--json", HOME=str(home)).returncode in (0, 1)
     file = home / ".kiro/settings/mcp.json"
     assert list(json.loads(file.read_text())["mcpServers"]) == ["pactgate"]
@@ -277,20 +283,39 @@ def test_the_plan_fits_a_terminal_of_80_columns(home: Path, project: Path) -> No
     assert b"filesystem" in shown
 
 
-@pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[Served]:
-    """A gateway that wants a token, and has no keys yet."""
-    write_config(tmp_path, {"almanac": demo("almanac")}, auth={"tokens": {"ops": {"token": "a-token-of-sixteen"}}})
-    with Served(tmp_path) as gateway:
+class Guarded(NamedTuple):
+    """A gateway that wants a token, and the home folder of somebody with clients."""
+
+    gateway: Served
+    folder: Path
+
+    def run(self, *words: str) -> CompletedProcess[str]:
+        return self.gateway.run(*words, HOME=str(self.folder))
+
+
+@pytest.fixture(scope="module")
+def guarded_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("guarded")
+    write_config(folder, {"almanac": demo("almanac")}, auth={"tokens": {"ops": {"token": "a-token-of-sixteen"}}})
+    with Served(folder) as gateway:
         gateway.wait_for("ok +almanac")
         yield gateway
 
 
-def key_names(gateway: Served) -> list[str]:
+@pytest.fixture
+def guarded(guarded_gateway: Served, tmp_path: Path) -> Iterator[Guarded]:
+    """It has no keys yet."""
+    guarded = Guarded(guarded_gateway, tmp_path)
+    yield guarded
+    for name in key_names(guarded):
+        guarded.run("keys", "revoke", name)
+
+
+def key_names(gateway: Guarded) -> list[str]:
     return [row["name"] for row in json.loads(gateway.run("keys", "list", "--json").stdout)["keys"]]
 
 
-def test_a_client_gets_a_key_of_its_own_that_works_at_once_and_ends_with_its_entry(guarded: Served) -> None:
+def test_a_client_gets_a_key_of_its_own_that_works_at_once_and_ends_with_its_entry(guarded: Guarded) -> None:
     done = guarded.run("connect", "cursor")
     assert done.returncode == 0, done.stderr
     assert "listed 3 tools, read its status" in done.stdout
@@ -308,7 +333,7 @@ def test_a_client_gets_a_key_of_its_own_that_works_at_once_and_ends_with_its_ent
     assert key_names(guarded) == []
 
 
-def test_a_key_that_could_not_be_put_anywhere_is_not_kept(guarded: Served) -> None:
+def test_a_key_that_could_not_be_put_anywhere_is_not_kept(guarded: Guarded) -> None:
     (guarded.folder / ".kimi").write_text("no folder")
     done = guarded.run("connect", "kimi")
     assert done.returncode == 1
@@ -316,7 +341,7 @@ def test_a_key_that_could_not_be_put_anywhere_is_not_kept(guarded: Served) -> No
     assert key_names(guarded) == []
 
 
-def test_a_key_is_in_the_file_only_of_a_client_that_can_have_it_nowhere_else(guarded: Served) -> None:
+def test_a_key_is_in_the_file_only_of_a_client_that_can_have_it_nowhere_else(guarded: Guarded) -> None:
     done = guarded.run("connect", "kimi")
     assert done.returncode == 0, done.stderr
     file = guarded.folder / ".kimi/mcp.json"
@@ -334,7 +359,7 @@ def test_a_key_is_in_the_file_only_of_a_client_that_can_have_it_nowhere_else(gua
     assert (file.exists(), key_names(guarded)) == (False, [])
 
 
-def test_a_file_that_everybody_could_read_is_the_users_alone_while_it_has_a_key(guarded: Served) -> None:
+def test_a_file_that_everybody_could_read_is_the_users_alone_while_it_has_a_key(guarded: Guarded) -> None:
     file = guarded.folder / ".kimi/mcp.json"
     file.parent.mkdir()
     file.write_text('{"mcpServers": {}}')
@@ -348,7 +373,7 @@ def test_a_file_that_everybody_could_read_is_the_users_alone_while_it_has_a_key(
     assert key_names(guarded) == []
 
 
-def test_an_editor_that_keeps_secrets_asks_for_its_key(guarded: Served) -> None:
+def test_an_editor_that_keeps_secrets_asks_for_its_key(guarded: Guarded) -> None:
     done = guarded.run("connect", "vscode", "--json")
     facts = json.loads(done.stdout)
     assert facts["check"]["ok"]
@@ -358,7 +383,7 @@ def test_an_editor_that_keeps_secrets_asks_for_its_key(guarded: Served) -> None:
     assert facts["key"] not in text
 
 
-def test_printing_an_entry_makes_no_key(guarded: Served) -> None:
+def test_printing_an_entry_makes_no_key(guarded: Guarded) -> None:
     assert "Bearer KEY" in guarded.run("connect", "kimi", "--print").stdout
     assert key_names(guarded) == []
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import PROGRAM, Served, environment, run, scripted, write_config
+from tests.cli.program import PROGRAM, WATCHFUL, Served, environment, run, scripted, write_config
 from tests.cli.test_reload import logged
 from tests.support.eventually import eventually_blocking
 
@@ -87,10 +87,10 @@ def test_wrong_words_are_a_wrong_invocation(tmp_path: Path) -> None:
 
 def test_what_the_gateway_wrote_itself_is_no_news_and_sighup_makes_the_file_count_again(tmp_path: Path) -> None:
     write_config(tmp_path, {"files": scripted()}, auth=AUTH)
-    with Served(tmp_path) as served:
+    with Served(tmp_path, program=WATCHFUL) as served:
         assert served.run("config", "set", "limits.maxArraySize", "7", **TOKEN).returncode == 0
         assert served.run("config", "set", "limits.maxObjectDepth", "7", "--persist", **TOKEN).returncode == 0
-        seen = time.monotonic() + 1.3  # longer than the pause between two looks at the file
+        seen = time.monotonic() + 0.3  # longer than the pause between two looks at the file
         eventually_blocking(lambda: time.monotonic() > seen)
         assert served.run("config", "get", "limits.maxArraySize", **TOKEN).stdout == "7\n"
         served.process.send_signal(signal.SIGHUP)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.program import Served, demo, run, run_program, write_config
+from tests.cli.program import WATCHFUL, Served, demo, run, run_program, write_config
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually_blocking
 
@@ -93,7 +93,7 @@ def status(served: Served, key: str) -> int:
 
 def test_a_running_gateway_follows_the_file_also_the_first_key_and_the_last(tmp_path: Path) -> None:
     write_config(tmp_path, {"almanac": demo("almanac")})
-    with Served(tmp_path) as served:
+    with Served(tmp_path, program=WATCHFUL) as served:
         assert served.run("tools").returncode == 0, "nobody needs a key yet"
         key = keys(tmp_path, "add", "ci").stdout.strip()
         eventually_blocking(lambda: "needs a token" in served.run("tools").stderr)
@@ -171,6 +171,7 @@ def test_a_renewed_certificate_is_served_by_the_running_gateway(tmp_path: Path) 
         authority.issue("gateway.example")  # writes over the files
         eventually_blocking(lambda: ssl.get_server_certificate(("127.0.0.1", port)) != before)
         (tmp_path / "authority-gateway.example.key").write_text("broken")
+        served.process.send_signal(signal.SIGHUP)
         lines = eventually_blocking(
             lambda: [line for line in served.log_lines() if line["event"] == "ConfigurationRefused"]
         )

@@ -18,7 +18,7 @@ import pytest
 
 from pactgate.protocol.messages import encode_json
 from pactgate.protocol.versions import LATEST_LEGACY, LATEST_MODERN
-from tests.cli.program import Served, write_config
+from tests.cli.program import WATCHFUL, Served, put, write_config
 from tests.support.eventually import eventually_blocking
 from tests.support.facing import META, initialize, message
 from tests.support.servers import UPSTREAM
@@ -61,9 +61,9 @@ def test_a_changed_file_adds_removes_and_changes_servers_without_touching_the_ot
 
 def test_a_file_with_problems_is_refused_whole_and_what_runs_goes_on(tmp_path: Path) -> None:
     path = write_config(tmp_path, {"keep": entry()})
-    with Served(tmp_path) as served:
+    with Served(tmp_path, program=WATCHFUL) as served:
         before = until(served, all_connected)
-        path.write_text('{"mcpServers": {"keep": {"comand": "x"}, "new": {"url": "ftp://x"}}, "limitz": {}}')
+        put(path, '{"mcpServers": {"keep": {"comand": "x"}, "new": {"url": "ftp://x"}}, "limitz": {}}')
         told = logged(served, "ConfigurationRefused")
         assert len(told["problems"]) >= 3
         assert servers(served)["keep"]["pid"] == before["keep"]["pid"]
@@ -74,7 +74,7 @@ def test_a_file_with_problems_is_refused_whole_and_what_runs_goes_on(tmp_path: P
 
 def test_a_hangup_signal_asks_for_the_file_at_once_and_says_what_needs_a_restart(tmp_path: Path) -> None:
     write_config(tmp_path, {"keep": entry()})
-    with Served(tmp_path) as served:
+    with Served(tmp_path, program=WATCHFUL) as served:
         until(served, all_connected)
         write_config(tmp_path, {"keep": {**entry(), "enabled": False}}, sessions={"maxSessions": 5})
         served.process.send_signal(signal.SIGHUP)
@@ -84,7 +84,7 @@ def test_a_hangup_signal_asks_for_the_file_at_once_and_says_what_needs_a_restart
 
 def test_a_file_that_disappears_changes_nothing(tmp_path: Path) -> None:
     path = write_config(tmp_path, {"keep": entry()})
-    with Served(tmp_path) as served:
+    with Served(tmp_path, program=WATCHFUL) as served:
         before = until(served, all_connected)
         path.unlink()
         served.process.send_signal(signal.SIGHUP)
@@ -158,7 +158,7 @@ def test_a_token_taken_out_of_the_file_is_refused_everywhere_without_a_restart(
     tmp_path: Path, connect: Connect
 ) -> None:
     allow(tmp_path, alice={"token": ALICE}, bob={"token": BOB})
-    with Served(tmp_path) as served:
+    with Served(tmp_path, program=WATCHFUL) as served:
         alice, kept, other = connect(served, ALICE), connect(served, BOB), connect(served, BOB)
         listening = other.request("subscriptions/listen", **LISTEN)
         assert b"acknowledged" in listening.readline() + listening.readline()
@@ -180,7 +180,7 @@ def test_a_token_taken_out_of_the_file_is_refused_everywhere_without_a_restart(
 
 def test_a_role_taken_away_is_felt_by_the_next_call(tmp_path: Path, connect: Connect) -> None:
     allow(tmp_path, ops={"token": ALICE, "roles": ["admin"]})
-    with Served(tmp_path) as served:
+    with Served(tmp_path, program=WATCHFUL) as served:
         ops = connect(served, ALICE)
         status, answer = ops.call("pactgate__config_get", path="limits")
         assert (status, '"isError":true' in answer, '"error"' in answer) == (200, False, False)
@@ -193,7 +193,7 @@ def test_a_role_taken_away_is_felt_by_the_next_call(tmp_path: Path, connect: Con
 def test_a_token_is_replaced_without_a_gap(tmp_path: Path, connect: Connect) -> None:
     digest = "sha256:" + hashlib.sha256(BOB.encode()).hexdigest()
     allow(tmp_path, ops={"token": ALICE})
-    with Served(tmp_path) as served:
+    with Served(tmp_path, program=WATCHFUL) as served:
         old = connect(served, ALICE)
         assert old.call()[0] == 200
         allow(tmp_path, ops={"tokens": [{"token": ALICE, "expires": "2099-01-01"}, {"token": digest}]})
@@ -208,9 +208,9 @@ def test_a_token_in_a_file_of_its_own_is_replaced_when_that_file_changes(tmp_pat
     secret = tmp_path / "token"
     secret.write_text(f"{ALICE}\n")
     allow(tmp_path, ops={"token": f"${{file:{secret}}}"})
-    with Served(tmp_path) as served:
+    with Served(tmp_path, program=WATCHFUL) as served:
         assert connect(served, ALICE).call()[0] == 200
-        secret.write_text(f"{BOB}\n")
+        put(secret, f"{BOB}\n")
         eventually_blocking(lambda: reloads(served))
         assert (connect(served, ALICE).call()[0], connect(served, BOB).call()[0]) == (401, 200)
         secret.unlink()
@@ -222,7 +222,7 @@ def test_a_token_in_a_file_of_its_own_is_replaced_when_that_file_changes(tmp_pat
 
 def test_taking_the_last_token_away_lets_nobody_in(tmp_path: Path, connect: Connect) -> None:
     allow(tmp_path, ops={"token": ALICE})
-    with Served(tmp_path) as served:
+    with Served(tmp_path, program=WATCHFUL) as served:
         ops = connect(served, ALICE)
         assert ops.call()[0] == 200
         allow(tmp_path)
@@ -236,9 +236,10 @@ def test_taking_the_last_token_away_lets_nobody_in(tmp_path: Path, connect: Conn
 
 def test_a_file_that_every_user_may_write_is_not_reloaded(tmp_path: Path, connect: Connect) -> None:
     allow(tmp_path, ops={"token": ALICE})
-    with Served(tmp_path) as served:
+    with Served(tmp_path, program=WATCHFUL) as served:
         assert connect(served, ALICE).call()[0] == 200
-        (tmp_path / "pactgate.json").write_text("{}")
-        (tmp_path / "pactgate.json").chmod(0o666)
+        new = put(tmp_path / "new.json", "{}")
+        new.chmod(0o666)
+        new.replace(tmp_path / "pactgate.json")
         assert "Every user may write" in logged(served, "ConfigurationRefused")["problems"][0]
         assert connect(served, ALICE).call()[0] == 200

@@ -126,7 +126,7 @@ def test_a_bad_configuration_stops_the_start_before_anything_is_spawned_or_bound
 
 @pytest.mark.parametrize("words", [["--port", "70000"], ["--log-level", "loud"], ["--config", "missing.json"]])
 def test_a_wrong_flag_is_a_problem_of_the_configuration(words: list[str], tmp_path: Path) -> None:
-    done = run_program(tmp_path, "serve", *words)
+    done = run(tmp_path, "serve", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
 
@@ -175,6 +175,7 @@ def test_a_server_whose_variable_is_not_set_is_down_and_the_others_run(tmp_path:
 
 
 def test_the_log_is_json_lines_on_standard_error_and_says_as_much_as_asked(tmp_path: Path) -> None:
+    write_config(tmp_path, {"almanac": demo("almanac")})
     with Served(tmp_path, "--log-level", "debug") as gateway:
         gateway.wait_for("ok +almanac")
         gateway.run("call", "date_facts")
@@ -237,6 +238,7 @@ def test_no_secret_of_the_configuration_is_printed_or_logged(tmp_path: Path) -> 
 
 
 def test_beyond_loopback_a_token_is_made_and_needed_and_not_printed_where_no_person_reads(tmp_path: Path) -> None:
+    write_config(tmp_path, {"almanac": demo("almanac")})
     with Served(tmp_path, "--host", "0.0.0.0", XDG_RUNTIME_DIR=str(tmp_path)) as gateway:
         file = Path(gateway.wait_for(r"in the file:\n  (\S+)\n")[1])
         assert file.parent.parent == tmp_path / "pactgate"
@@ -259,12 +261,14 @@ def test_beyond_loopback_a_token_is_made_and_needed_and_not_printed_where_no_per
 
 
 def test_a_token_that_can_be_neither_shown_nor_written_is_an_error(tmp_path: Path) -> None:
+    write_config(tmp_path, {})
     done = run_program(tmp_path, "serve", "--port", "0", "--host", "0.0.0.0", XDG_RUNTIME_DIR=str(tmp_path / "missing"))
     assert done.returncode == 1
     assert "auth.tokens" in done.stderr
 
 
 def test_on_a_terminal_the_token_of_the_run_is_shown_once(tmp_path: Path) -> None:
+    write_config(tmp_path, {})
     ours, theirs = pty.openpty()
     command = [*PROGRAM, "serve", "--port", "0", "--host", "0.0.0.0"]
     process = subprocess.Popen(
@@ -285,6 +289,7 @@ def test_on_a_terminal_the_token_of_the_run_is_shown_once(tmp_path: Path) -> Non
 
 
 def test_whoever_stops_reading_what_it_prints_does_not_stop_it(tmp_path: Path) -> None:
+    write_config(tmp_path, {"almanac": demo("almanac")})
     with Served(tmp_path) as gateway:
         url = gateway.url
         gateway.process.stdout.close()  # type: ignore[union-attr]
@@ -293,6 +298,7 @@ def test_whoever_stops_reading_what_it_prints_does_not_stop_it(tmp_path: Path) -
 
 
 def test_started_without_standard_streams_it_serves_all_the_same(tmp_path: Path) -> None:
+    write_config(tmp_path, {"almanac": demo("almanac")})
     with socket.create_server(("127.0.0.1", 0)) as found:
         port = found.getsockname()[1]
     command = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *PROGRAM, "serve", "--port", str(port)]
@@ -346,6 +352,7 @@ def test_over_stdio_a_client_manages_the_gateway_only_where_it_was_said(
     tmp_path: Path, words: tuple[str, ...], is_admin: bool
 ) -> None:
     """Whoever starts it is the operator; the model behind the client is not."""
+    write_config(tmp_path, {})
     ask = {"name": "pactgate.config_get", "arguments": {"path": "limits.maxArraySize"}}
     messages = [
         INITIALIZE,
@@ -370,12 +377,13 @@ def test_over_stdio_a_client_manages_the_gateway_only_where_it_was_said(
 
 
 def test_the_flag_for_it_means_nothing_over_http(tmp_path: Path) -> None:
-    done = run_program(tmp_path, "serve", "--admin")
+    done = run(tmp_path, "serve", "--admin")
     assert done.returncode == 2
     assert "role admin" in done.stderr
 
 
 def test_over_stdio_a_signal_stops_it_too(tmp_path: Path) -> None:
+    write_config(tmp_path, {})
     process = subprocess.Popen(
         [*PROGRAM, "serve", "--stdio"],
         cwd=tmp_path,

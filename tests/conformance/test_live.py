@@ -14,7 +14,6 @@ from pactgate.conformance.check import check_capture
 from pactgate.conformance.live import record_live
 from pactgate.conformance.probe import ProbeTarget
 from pactgate.protocol.versions import Era
-from tests.support.sdk_http import official_server
 
 SERVER = Path(__file__).parent.parent / "support" / "stdio_upstream.py"
 
@@ -61,11 +60,10 @@ async def test_a_capture_that_can_not_be_written_is_an_error_of_the_disk(tmp_pat
     [("streamable", "/mcp", "http"), ("json", "/mcp", "http"), ("sse", "/sse", "http+sse")],
 )
 async def test_an_http_server_is_judged_by_what_passed_on_the_wire(
-    tmp_path: Path, kind: str, path: str, transport: str
+    tmp_path: Path, official: dict[str, str], kind: str, path: str, transport: str
 ) -> None:
     kept = tmp_path / "capture.json"
-    with official_server(kind) as origin:
-        await record_live(ProbeTarget(url=origin + path), kept, label="x", era=Era.LEGACY)
+    await record_live(ProbeTarget(url=official[kind] + path), kept, label="x", era=Era.LEGACY)
     report = check_capture(kept, rules="all")
     assert report.passed, [result.message for _, result in report.failures()]
     recorded = json.loads(kept.read_text())

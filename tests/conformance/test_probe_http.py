@@ -17,7 +17,6 @@ from pactgate.conformance.probe import ProbeTarget
 from pactgate.conformance.probe_http import FOREIGN_ORIGIN
 from pactgate.conformance.rule import CheckStatus
 from pactgate.protocol.versions import Era
-from tests.support.sdk_http import official_server
 
 
 async def recorded(url: str, path: Path, era: Era) -> list[dict[str, Any]]:
@@ -39,10 +38,11 @@ def statuses(path: Path) -> dict[str, CheckStatus]:
 
 
 @pytest.mark.parametrize("era", list(Era))
-async def test_a_good_server_refuses_what_is_wrong_with_a_request(tmp_path: Path, era: Era) -> None:
+async def test_a_good_server_refuses_what_is_wrong_with_a_request(
+    tmp_path: Path, official: dict[str, str], era: Era
+) -> None:
     path = tmp_path / "capture.json"
-    with official_server("streamable") as origin:
-        exchanges = await recorded(f"{origin}/mcp", path, era)
+    exchanges = await recorded(f"{official['streamable']}/mcp", path, era)
     found = {}
     for exchange in exchanges:
         sent = {name: values[0] for name, values in exchange["http"]["request_headers"].items()}

@@ -214,7 +214,7 @@ async def test_a_slow_head_a_slow_body_and_an_idle_connection_are_ended_by_us() 
         await until(lambda: server.connection_count == 0)
 
 
-PROGRESS = ServerLimits(max_connections=5, body_timeout_s=0.2, body_progress_bytes=100, sweep_s=0.01)
+PROGRESS = ServerLimits(max_connections=5, body_timeout_s=0.2, body_progress_bytes=100, linger_s=0.1, sweep_s=0.01)
 
 
 async def test_a_body_that_makes_progress_may_take_longer_than_the_time_for_one_part() -> None:

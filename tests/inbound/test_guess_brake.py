@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
+import pytest
+
 from pactgate.core.events import CredentialsRefused, Event
+from pactgate.inbound import guess_brake
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.guess_brake import DELAY_S, FORGET_AFTER_S, FREE_GUESSES, MAX_ADDRESSES, GuessBrake
 from pactgate.inbound.server_limits import ServerLimits
@@ -81,13 +84,14 @@ def test_an_address_is_told_of_at_its_first_tenth_and_hundredth_guess_and_every_
     assert made.told()[-1] == ("192.0.2.1", 51, 0)
 
 
-async def test_guesses_over_one_connection_are_slowed_then_its_connection_ends() -> None:
+async def test_guesses_over_one_connection_are_slowed_then_its_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guess_brake, "DELAY_S", 0.3)
     async with serving(guard=guard()) as served, served.client() as client:
         for _ in range(FREE_GUESSES):
             assert (await client.ask(call("wrong"))).header("connection") is None
         started = asyncio.get_running_loop().time()
         slowed = await client.ask(call("wrong"))
-        assert asyncio.get_running_loop().time() - started >= DELAY_S * 0.9
+        assert asyncio.get_running_loop().time() - started >= 0.3 * 0.9
         assert (slowed.status, slowed.header("connection")) == (401, "close")
         (told,) = [event for event in served.events if isinstance(event, CredentialsRefused)][:1]
         assert told.peer == "127.0.0.1"

@@ -13,6 +13,7 @@ import pytest
 from pactgate.core.api_key import read_id
 from pactgate.core.events import ConfigurationRefused, Event
 from pactgate.core.failures import GatewayFailure
+from pactgate.inbound import key_watch
 from pactgate.inbound.auth import Guard
 from pactgate.inbound.key_watch import KeyWatch
 from pactgate.state.key_file import KeyFile, KeyRing, RevokedKey, add_key, revoke_key, rotate_key
@@ -93,6 +94,11 @@ class Watched:
         ring = self.file.read()
         assert ring is not None
         return ring.keys[0].last_used
+
+
+@pytest.fixture(autouse=True)
+def looks_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_watch, "LOOK_S", 0.05)
 
 
 @asynccontextmanager

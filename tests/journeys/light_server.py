@@ -13,7 +13,10 @@ import select
 import signal
 import sys
 import time
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 SCHEMA = {"type": "object", "properties": {name: {} for name in ("text", "ms", "mark")}}
 FLOOD = b"".join(

@@ -141,7 +141,7 @@ async def test_the_neighbours_of_a_frozen_server_are_as_quick_as_before() -> Non
         return statistics.quantiles(took, n=10)[8]  # a busy machine holds up one or the other
 
     async with gateway(light("files", "healthy"), light("near", "healthy", request_timeout_ms=10_000)) as inside:
-        before_s = await quickest(inside, asyncio.create_task(elapsed(1)))
+        before_s = await quickest(inside, asyncio.create_task(elapsed(0.5)))
         freeze(pid_of(inside, "files"))
         callers = [asyncio.create_task(until_it_answers(inside, "files.echo")) for _ in range(8)]
         during_s = await quickest(inside, asyncio.create_task(asyncio.wait(callers)))
@@ -154,7 +154,7 @@ async def test_a_slow_tool_goes_on_while_other_tools_of_its_server_answer_or_tim
     overrides = {"files.slow": 60_000}
     async with gateway(scripted(options={"tools": ["slow2"]}, **SHORT), **overrides) as inside:
         pid = pid_of(inside, "files")
-        slow = asyncio.create_task(call(inside, "files.slow", {"ms": 3000}))
+        slow = asyncio.create_task(call(inside, "files.slow", {"ms": 2000}))
         while not slow.done():
             assert failure_of(await call(inside, "files.slow2", {"ms": 60_000, "deaf": True}))[0] == "timeout"
             assert (await call(inside, "files.echo", {"text": "quick"}))["success"]
@@ -166,7 +166,7 @@ async def test_a_slow_tool_goes_on_while_other_tools_of_its_server_answer_or_tim
 async def test_a_server_that_is_busy_with_one_long_call_is_not_ended_before_the_limit_of_that_call() -> None:
     async with gateway(light("files", "healthy"), **{"files.slow": 60_000}) as inside:
         pid = pid_of(inside, "files")
-        slow = asyncio.create_task(call(inside, "files.slow", {"ms": 2500, "text": "done"}))
+        slow = asyncio.create_task(call(inside, "files.slow", {"ms": 1800, "text": "done"}))
         await elapsed(0.1)
         while not slow.done():
             beside = await call(inside, "files.echo")
@@ -189,8 +189,8 @@ async def test_a_server_that_is_busy_beyond_the_limit_of_its_only_call_is_replac
 async def test_a_client_with_a_short_limit_of_its_own_can_not_have_a_server_ended() -> None:
     async with gateway(light("files", "healthy"), **{"files.slow": 60_000}) as inside:
         pid = pid_of(inside, "files")
-        assert failure_of(await call(inside, "files.slow", {"ms": 2000}, timeout_ms=100))[0] == "timeout"
-        await elapsed(2)
+        assert failure_of(await call(inside, "files.slow", {"ms": 1500}, timeout_ms=100))[0] == "timeout"
+        await elapsed(1.5)
         assert text_of(await call(inside, "files.echo", {"text": "hello"})) == "hello"
         assert pid_of(inside, "files") == pid
 

@@ -32,6 +32,7 @@ HERE = Path(__file__).parent
 UNLIMITED = {"rateLimits": {"enabled": False}}
 PIPES = ("first", "second", "third")
 WARM_UP_ROUNDS = 2
+WARM_UP_CALLS = 130
 ROUNDS = 4
 CALLS_PER_SERVER = 630
 GRACE_S = 5.0
@@ -161,10 +162,10 @@ def counted(folder: Path) -> Iterator[tuple[Counted, Web]]:
 def test_calls_crashes_reconnects_and_reloads_leave_nothing_behind(tmp_path: Path) -> None:
     with counted(tmp_path) as (gateway, web):
         for number in range(WARM_UP_ROUNDS):
-            one_round(gateway, web, number)
+            one_round(gateway, web, number, calls=WARM_UP_CALLS)
         before = gateway.counts()
         for number in range(ROUNDS):
-            one_round(gateway, web, number)
+            one_round(gateway, web, number, calls=CALLS_PER_SERVER)
         assert (len(PIPES) + 1) * CALLS_PER_SERVER * ROUNDS >= 10_000
         after = gateway.counts()
     assert after.children == before.children
@@ -174,10 +175,10 @@ def test_calls_crashes_reconnects_and_reloads_leave_nothing_behind(tmp_path: Pat
     assert after.resident_bytes - before.resident_bytes < 4 * 1024 * 1024
 
 
-def one_round(gateway: Counted, web: Web, number: int) -> None:
+def one_round(gateway: Counted, web: Web, number: int, *, calls: int) -> None:
     """Every server is called often, killed, and called again; one comes and goes; and all callers are new each time."""
     for server in (*PIPES, "web"):
-        gateway.call(server, calls=CALLS_PER_SERVER, era="legacy" if number % 2 else "modern")
+        gateway.call(server, calls=calls, era="legacy" if number % 2 else "modern")
     gateway.kill_servers()
     web.kill()
     web.start()

@@ -93,7 +93,7 @@ async def test_a_call_that_went_well_is_said_to_have_gone_well_everywhere() -> N
 @pytest.mark.requirement("S1/XC-001")
 async def test_a_server_that_offers_nothing_is_named_in_lists_status_and_discovery() -> None:
     """A list without a server's tools is no success of that server."""
-    broken = scripted("broken", options={"hang": "list"}, request_timeout_ms=1000)
+    broken = scripted("broken", options={"hang": "list"}, request_timeout_ms=300)
     async with open_gateway(scripted(), broken) as inside:
         report = await inside.gateway.discover(force_refresh=True)
         listed = json.loads((await inside.ask("tools/list")).result or b"{}")

@@ -23,12 +23,22 @@ from pactgate.core.context import ExecutionRecord
 from pactgate.core.events import Event
 from pactgate.core.values import Caller
 from pactgate.protocol.versions import Era
+from pactgate.upstreams import python_tools
+from tests.cli.program import put
 from tests.pipeline.conftest import Inside, text_of
+from tests.runner.driving import PROGRAM
 from tests.support.callers import Heard, caller
 from tests.support.python_tools import DEEDS, KIT, kit
 from tests.upstreams.confinement import needs_kernel, world
 
 UNDENIABLE = ("filesystem.write", "network", "process", "network", "process")
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runner looks at its files ten times a second."""
+    command = (sys.executable, "-P", "-c", PROGRAM)
+    monkeypatch.setattr(python_tools, "interpreter_of", lambda *_: command)
 
 
 class Opened:
@@ -237,11 +247,12 @@ async def test_what_is_kept_of_a_call_is_not_changed_by_it(kit_opened: Any) -> N
     assert opened.record(again).operations == ()
 
 
+@pytest.mark.usefixtures("followed")
 async def test_a_file_that_changes_is_served_as_it_is_now(kit_opened: Any, tmp_path: Path) -> None:
     async with kit_opened() as opened:
         assert (await opened.invoke("honest", rounds=1))["success"]
         added = '\n@tool(category="query", idempotent=True, effects=[])\ndef newer() -> int:\n    """Is new."""\n    return 1\n'
-        (tmp_path / "kit.py").write_text(KIT + added, encoding="utf-8")
+        put(tmp_path / "kit.py", KIT + added)
         await opened.hear(events.ToolReported, what="reloaded")
         assert (await opened.gateway.discover(force_refresh=True)).server_results[0].tool_count == 11
         assert (await opened.invoke("newer"))["success"]
@@ -263,7 +274,7 @@ async def test_a_file_that_can_not_be_served_is_named_with_every_problem(tmp_pat
 
 
 async def test_a_contract_in_the_definition_of_a_foreign_server_is_not_believed(tmp_path: Path) -> None:
-    (tmp_path / "kit.py").write_text(KIT, encoding="utf-8")
+    put(tmp_path / "kit.py", KIT)
     foreign = ServerConfig(
         id="kit", command=sys.executable, args=("-m", "pactgate.runner", str(tmp_path / "kit.py")), era="legacy"
     )
@@ -276,17 +287,18 @@ async def test_a_contract_in_the_definition_of_a_foreign_server_is_not_believed(
     assert opened.record(failed).effects_level == "declared", "by its annotations, which the gateway does not verify"
 
 
+@pytest.mark.usefixtures("followed")
 async def test_a_new_version_with_a_mistake_is_named_with_the_server_and_the_old_one_serves_on(
     kit_opened: Any, tmp_path: Path
 ) -> None:
     async with kit_opened() as opened:
         assert (await opened.invoke("honest", rounds=1))["success"]
-        (tmp_path / "kit.py").write_text(KIT + "\nraise ValueError('half written')\n", encoding="utf-8")
+        put(tmp_path / "kit.py", KIT + "\nraise ValueError('half written')\n")
         await opened.hear(events.ToolReported, what="not_reloaded")
         (row,) = opened.gateway.snapshot()["servers"]
         assert "half written" in row["leftOut"][0]
         assert (await opened.invoke("honest", rounds=1))["success"]
-        (tmp_path / "kit.py").write_text(KIT, encoding="utf-8")
+        put(tmp_path / "kit.py", KIT)
         await opened.hear(events.ToolReported, what="reloaded")
         assert opened.gateway.snapshot()["servers"][0]["leftOut"] == []
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -17,14 +16,23 @@ import pytest
 from msgspec.structs import replace
 
 from pactgate.app import Gateway
+from pactgate.catalog import sign_in_watch
+from pactgate.config.load import load
 from pactgate.core.events import Event, RequestFinished
 from pactgate.state.credential_store import CredentialStore
+from pactgate.upstreams.oauth.browser_sign_in import sign_in_by_browser
 from pactgate.upstreams.oauth.stored_grants import StoredGrants, all_grants
+from tests.cli import program
+from tests.cli.program import PROGRAM, run_program
 from tests.support.eventually import eventually
 from tests.support.raw_http import RawClient, request
 from tests.support.sign_in_server import SignInServer, agree, sign_in_server
 
-COMMAND = [sys.executable, "-c", "from pactgate.cli.main import main; main()"]
+
+@pytest.fixture(autouse=True)
+def looks_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gateways look at the store of sign-ins ten times a second."""
+    monkeypatch.setattr(sign_in_watch, "LOOK_S", 0.1)
 
 
 @pytest.fixture
@@ -47,13 +55,12 @@ def config_with_auth(server: SignInServer, config: Path) -> Path:
 
 
 def run(config: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [*COMMAND, *words, "--config", str(config)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    return program.run(config.parent, *words, "--config", str(config))
 
 
 def log_in(config: Path) -> str:
     """`pactgate login` with somebody who agrees. Returns what it said."""
-    words = [*COMMAND, "login", "vault", "--no-browser", "--config", str(config)]
+    words = [*PROGRAM, "login", "vault", "--no-browser", "--config", str(config)]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True) as child:
         assert child.stdout is not None
@@ -61,6 +68,17 @@ def log_in(config: Path) -> str:
         said = child.communicate(timeout=20)
     assert child.returncode == 0, said
     return said[1]
+
+
+async def sign_in(config: Path) -> None:
+    """The same in this process, for whom starting Python would take longer than the sign-in."""
+    settings = load(config, environ={}, overrides={})
+    store = CredentialStore.in_file(str(config.with_suffix(".credentials")))
+
+    def show(url: str) -> None:
+        asyncio.get_running_loop().run_in_executor(None, agree, url)
+
+    await sign_in_by_browser(settings.servers["vault"], store, show, port=0)
 
 
 class Told(list[Event]):
@@ -103,7 +121,7 @@ async def test_a_server_waits_for_a_sign_in_and_its_tools_come_with_it(server: S
 async def test_a_token_that_ends_between_two_calls_is_renewed_and_each_call_runs_once(
     server: SignInServer, config: Path
 ) -> None:
-    log_in(config)
+    await sign_in(config)
     async with Gateway.open(config) as gateway:
         await gateway.discover()
         assert await call(gateway)
@@ -146,7 +164,7 @@ def shift_age(config: Path) -> None:
 async def test_a_grant_that_was_revoked_ends_in_a_sign_in_and_never_in_a_loop(
     server: SignInServer, config: Path
 ) -> None:
-    log_in(config)
+    await sign_in(config)
     told = Told()
     async with Gateway.open(config, told.append) as gateway:
         await gateway.discover()
@@ -162,7 +180,7 @@ async def test_a_grant_that_was_revoked_ends_in_a_sign_in_and_never_in_a_loop(
         await gateway.discover(force_refresh=True)
         assert has_tools(gateway), "its tools stay in the list"
         assert "the sign-in has ended" in str(gateway.connections.missing())
-        log_in(config)
+        await sign_in(config)
         await eventually(partial(call, gateway))
 
 
@@ -171,7 +189,7 @@ async def test_the_tools_of_a_sign_in_that_has_ended_are_listed_after_a_restart(
 ) -> None:
     config = config_with_auth
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    log_in(config)
+    await sign_in(config)
     async with Gateway.open(config) as gateway:
         await gateway.discover()
         assert has_tools(gateway)
@@ -184,12 +202,12 @@ async def test_the_tools_of_a_sign_in_that_has_ended_are_listed_after_a_restart(
         await eventually(lambda: "Run `pactgate login vault`" in str(gateway.connections.missing()))
         assert "the sign-in has ended" in str(gateway.connections.missing())
         assert not await call(gateway)
-        log_in(config)
+        await sign_in(config)
         await eventually(partial(call, gateway))
 
 
 async def test_a_call_whose_answer_had_begun_is_not_sent_again(server: SignInServer, config: Path) -> None:
-    log_in(config)
+    await sign_in(config)
     told = Told()
     async with Gateway.open(config, told.append) as gateway:
         await gateway.discover()
@@ -202,7 +220,7 @@ async def test_a_call_whose_answer_had_begun_is_not_sent_again(server: SignInSer
 
 
 async def test_a_second_refusal_is_the_end_and_says_so(server: SignInServer, config: Path) -> None:
-    log_in(config)
+    await sign_in(config)
     told = Told()
     async with Gateway.open(config, told.append) as gateway:
         await gateway.discover()
@@ -236,11 +254,11 @@ def test_status_shows_everything_but_a_token_and_logout_forgets_it(server: SignI
 
 
 async def test_a_logout_ends_the_calls_of_a_running_gateway(server: SignInServer, config: Path) -> None:
-    log_in(config)
+    await sign_in(config)
     async with Gateway.open(config) as gateway:
         await gateway.discover()
         assert await call(gateway)
-        assert run(config, "logout", "vault").returncode == 0
+        assert run_program(config.parent, "logout", "vault").returncode == 0
 
         async def is_over() -> bool:
             return not await call(gateway)

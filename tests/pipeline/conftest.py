@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
 from pactgate.app import Gateway, build
+from pactgate.catalog import supervisor
+from pactgate.catalog.backoff import Backoff
 from pactgate.config.model import Config
 from pactgate.config.server_settings import ServerConfig
 from pactgate.core.context import ExecutionContext
 from pactgate.core.events import Event
 from pactgate.core.failures import Reply
 from pactgate.core.values import Caller
+from pactgate.pipeline import housekeeping
 from pactgate.protocol import messages
 from pactgate.protocol.messages import Request
+from pactgate.upstreams.process import stdio
+from pactgate.upstreams.process.child import ShutdownSteps
 from tests.support.callers import call, caller, context, request
 
 
@@ -50,15 +56,29 @@ def text_of(reply: Reply) -> str:
     return str(json.loads(reply.result)["content"][0]["text"])
 
 
+@contextmanager
+def short_pauses() -> Iterator[None]:
+    """Servers are tried and listed again after a tenth of a second instead of a second, and have little time to end; hazards among
+    them are looked for as soon.
+    """
+    steps = ShutdownSteps(eof_s=0.3, term_s=0.3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(supervisor, "Backoff", lambda: Backoff(first_s=0.1, between_lists_s=0.1))
+        patch.setattr(housekeeping, "HAZARDS_AFTER_S", 0.1)
+        patch.setattr(stdio, "StdioChannel", partial(stdio.StdioChannel, shutdown_steps=steps))
+        yield
+
+
 @asynccontextmanager
 async def open_gateway(*servers: ServerConfig, **settings: Any) -> AsyncIterator[Inside]:
     events: list[Event] = []
-    gateway = build(Config(servers={server.id: server for server in servers}, **settings), events.append)
-    await gateway.start()
-    try:
-        yield Inside(gateway, events)
-    finally:
-        await gateway.stop(grace_s=0)
+    with short_pauses():
+        gateway = build(Config(servers={server.id: server for server in servers}, **settings), events.append)
+        await gateway.start()
+        try:
+            yield Inside(gateway, events)
+        finally:
+            await gateway.stop(grace_s=0)
 
 
 @pytest.fixture

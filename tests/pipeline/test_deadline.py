@@ -136,7 +136,7 @@ async def test_progress_lets_the_limit_begin_anew_up_to_a_longest_time() -> None
     ran_out = Interrupted()
     loop = asyncio.get_running_loop()
     began = loop.time()
-    deadline = ran_out.deadline("extended", 60)
+    deadline = ran_out.deadline("extended", 200)
 
     def is_over() -> bool:
         deadline.extend(300)

@@ -205,7 +205,7 @@ async def test_a_server_that_does_not_connect_is_not_waited_for_beyond_the_time_
     mute = ServerConfig(
         id="a",
         command=sys.executable,
-        args=("-c", "import time; time.sleep(60)"),
+        args=("-c", "import sys; sys.stdin.read()"),
         connection_timeout_ms=60_000,
         extensions=("com.example/*",),
     )

@@ -22,19 +22,26 @@ from pactgate import Call, Retryable, ToolError, tool
 query = dict(category="query", idempotent=True, effects=[])
 """
 
+PROGRAM = """
+from pactgate.runner import __main__, process
+process.LOOK_EVERY_S = 0.1
+raise SystemExit(__main__.main())
+"""
+"""The runner, which looks at its files ten times a second."""
+
 
 def write_tools(folder: Path, body: str, name: str = "kit.py") -> Path:
     """A file of tools with the usual imports; `query` holds the words of a tool that does nothing."""
-    path = folder / name
-    path.write_text(HEAD + body, encoding="utf-8")
-    return path
+    new = folder / f"{name}.new"
+    new.write_text(HEAD + body, encoding="utf-8")
+    return new.replace(folder / name)  # at one blow: a runner may look at it at any moment
 
 
 class Driven:
     """One runner. `told` are the notifications that came meanwhile."""
 
     def __init__(self, file: Path, *options: str, is_legacy: bool = True) -> None:
-        command = [sys.executable, "-P", "-m", "pactgate.runner", *options, str(file)]
+        command = [sys.executable, "-P", "-c", PROGRAM, *options, str(file)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert self.process.stdin
         assert self.process.stdout

@@ -80,6 +80,7 @@ class BreakingProxy:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 64  # a connection that finds no room in the queue comes again after a second
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that resets its connection is no news."""

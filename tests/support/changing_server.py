@@ -13,7 +13,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MODERN = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"

@@ -1,7 +1,8 @@
-"""Runs `sdk_http_server.py` beside a test."""
+"""Runs `sdk_http_server.py` beside tests."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,12 +13,13 @@ PROGRAM = Path(__file__).with_name("sdk_http_server.py")
 
 
 @contextmanager
-def official_server(kind: str) -> Iterator[str]:
-    """The origin of a running server of the official SDK: `streamable`, `json` or `sse`."""
-    process = subprocess.Popen([sys.executable, str(PROGRAM), kind], stdout=subprocess.PIPE, text=True)
+def official_servers() -> Iterator[dict[str, str]]:
+    """The origins of running servers of the official SDK: `streamable`, `json` and `sse`."""
+    process = subprocess.Popen([sys.executable, str(PROGRAM)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        ports = json.loads(process.stdout.readline())
+        yield {kind: f"http://127.0.0.1:{port}" for kind, port in ports.items()}
     finally:
         process.kill()
         process.wait()

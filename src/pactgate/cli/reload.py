@@ -24,14 +24,11 @@ _SHOWN_PROBLEMS: Final = 20
 class Reloader:
     """Watches one file for one gateway. SIGHUP calls `ask`."""
 
-    def __init__(
-        self, gateway: Gateway, path: Path, overrides: Mapping[str, Any], emit: Emit, poll_s: float = POLL_S
-    ) -> None:
+    def __init__(self, gateway: Gateway, path: Path, overrides: Mapping[str, Any], emit: Emit) -> None:
         self._gateway = gateway
         self._path = path
         self._overrides = overrides
         self._emit = emit
-        self._poll_s = poll_s
         self._requested = asyncio.Event()
         self._seen = self._states()
 
@@ -53,7 +50,7 @@ class Reloader:
 
     async def _wait(self) -> bool:
         try:
-            async with asyncio.timeout(self._poll_s):
+            async with asyncio.timeout(POLL_S):
                 await self._requested.wait()
         except TimeoutError:
             return False

@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from pactgate.conformance.gateway import under_test
+from pactgate.conformance.gateway import lab, under_test
 from pactgate.conformance.gateway.check import Check, Family
 from pactgate.conformance.gateway.checks.faults import neighbours
 from pactgate.conformance.gateway.checks.names import change
-from pactgate.conformance.gateway.checks.progress import cancelling
+from pactgate.conformance.gateway.checks.progress import cancelling, given_up
 from pactgate.conformance.gateway.dialects import DIALECTS
 from pactgate.conformance.gateway.fleet import Fleet
 from pactgate.conformance.gateway.gateway_process import GatewayProcess, free_port
@@ -117,8 +117,13 @@ def without_patience() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(change, "WAIT_S", 0.5)
         patch.setattr(cancelling, "WAIT_S", 0.5)
+        patch.setattr(given_up, "_ANSWER_S", 0.3)
+        patch.setattr(neighbours, "UNDER_WAY_S", 0.1)
         patch.setattr(neighbours, "BACK_S", 3.0)
         patch.setattr(neighbours, "FAULTY_S", 1.0)
+        patch.setattr(neighbours, "_PAUSE_S", 0.05)
+        patch.setattr(lab, "_POLL_S", 0.01)
+        patch.setattr(under_test, "_POLL_S", 0.05)
         patch.setattr(under_test, "REST_S", 0.3)
         yield
 

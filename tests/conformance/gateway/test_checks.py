@@ -21,6 +21,8 @@ from tests.conformance.gateway.playing import Playground, playground, without_pa
 from tests.conformance.gateway.switches import SWITCHES
 
 FIXTURES = Path(__file__).parent / "fixtures"
+DIRECT = [check for check in CHECKS if not check.needs_gateway]
+BEHIND_OURS = [check for check in CHECKS if check.needs_gateway and check.family is not Family.OWNERSHIP]
 
 
 def by_code(value: object) -> str:
@@ -54,18 +56,14 @@ def impatient() -> Iterator[None]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def direct(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Playground]:
-    async with playground(tmp_path_factory.mktemp("direct"), CHECKS, gateway=False) as ground:
+    async with playground(tmp_path_factory.mktemp("direct"), DIRECT, gateway=False) as ground:
         yield ground
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def behind_ours(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Playground]:
-    async with playground(tmp_path_factory.mktemp("ours"), CHECKS, gateway=True) as ground:
+    async with playground(tmp_path_factory.mktemp("ours"), BEHIND_OURS, gateway=True) as ground:
         yield ground
-
-
-DIRECT = [check for check in CHECKS if not check.needs_gateway]
-BEHIND_OURS = [check for check in CHECKS if check.needs_gateway and check.family is not Family.OWNERSHIP]
 
 
 def not_passed(recordings: Iterable[CheckRecording]) -> list[str]:
@@ -100,4 +98,5 @@ async def test_a_check_of_gateways_fails_where_exactly_this_is_broken(
     check: type[Check], behind_ours: Playground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(neighbours, "BACK_S", 0.5)  # what is broken does not come back
+    monkeypatch.setattr(neighbours, "FAULTY_S", 0.5)
     assert judge_one(check, await behind_ours.play(check, SWITCHES[check.code])).status is CheckStatus.FAIL

@@ -33,7 +33,6 @@ from tests.support.scripted_http import (
     result,
     stream_head,
 )
-from tests.support.sdk_http import official_server
 
 CALL = Outgoing(b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', "tools/call", 1)
 
@@ -254,19 +253,19 @@ async def test_closing_closes_the_stream_and_nothing_is_sent_or_received_afterwa
     assert server.posts == []
 
 
-async def test_the_official_server_is_spoken_to() -> None:
+async def test_the_official_server_is_spoken_to(official: dict[str, str]) -> None:
     params = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
     text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).encode()
     client, inbox = HttpClient(), Inbox()
-    with official_server("sse") as origin:
-        channel = HttpSseChannel("official", f"{origin}/sse", {}, client, Emitted())
-        async with asyncio.timeout(30):
-            await channel.open(inbox)
-            await channel.send(Outgoing(text, "initialize", 1))
-            await inbox.until(lambda got: got.frames)
-            assert inbox.messages[0]["result"]["protocolVersion"] == "2024-11-05"
-            await channel.close()
-            await client.close()
+    origin = official["sse"]
+    channel = HttpSseChannel("official", f"{origin}/sse", {}, client, Emitted())
+    async with asyncio.timeout(30):
+        await channel.open(inbox)
+        await channel.send(Outgoing(text, "initialize", 1))
+        await inbox.until(lambda got: got.frames)
+        assert inbox.messages[0]["result"]["protocolVersion"] == "2024-11-05"
+        await channel.close()
+        await client.close()
 
 
 class Silent(SseServer):

@@ -35,7 +35,6 @@ from tests.support.scripted_http import (
     result,
     stream_head,
 )
-from tests.support.sdk_http import official_server
 from tests.support.stepping import Stepped
 
 MAX_BYTES = 64 * 1024
@@ -831,46 +830,46 @@ def full(id_: int, method: str, params: dict[str, Any], name: str | None = None)
 
 
 @pytest.mark.parametrize("kind", ["streamable", "json"])
-async def test_the_official_server_is_spoken_to_in_both_eras(kind: str) -> None:
+async def test_the_official_server_is_spoken_to_in_both_eras(official: dict[str, str], kind: str) -> None:
     client, emitted = HttpClient(), Emitted()
     arguments = {"name": "add", "arguments": {"a": 1, "b": 2}}
-    with official_server(kind) as origin:
-        modern, legacy = (HttpChannel("official", f"{origin}/mcp", {}, client, emitted) for _ in range(2))
-        async with asyncio.timeout(30):
-            inbox = Inbox()
-            await modern.open(inbox)
-            await modern.send(full(1, "server/discover", {"_meta": ENVELOPE}))
-            modern.settle(Era.MODERN, LATEST_MODERN)
-            await modern.send(full(2, "tools/call", {**arguments, "_meta": {**ENVELOPE, "progressToken": 9}}, "add"))
-            assert LATEST_MODERN in inbox.messages[0]["result"]["supportedVersions"]
-            assert inbox.messages[-1]["result"]["structuredContent"] == {"result": 3}
-            assert len(inbox.frames) == (2 if kind == "json" else 3)
+    origin = official[kind]
+    modern, legacy = (HttpChannel("official", f"{origin}/mcp", {}, client, emitted) for _ in range(2))
+    async with asyncio.timeout(30):
+        inbox = Inbox()
+        await modern.open(inbox)
+        await modern.send(full(1, "server/discover", {"_meta": ENVELOPE}))
+        modern.settle(Era.MODERN, LATEST_MODERN)
+        await modern.send(full(2, "tools/call", {**arguments, "_meta": {**ENVELOPE, "progressToken": 9}}, "add"))
+        assert LATEST_MODERN in inbox.messages[0]["result"]["supportedVersions"]
+        assert inbox.messages[-1]["result"]["structuredContent"] == {"result": 3}
+        assert len(inbox.frames) == (2 if kind == "json" else 3)
 
-            inbox = Inbox()
-            await legacy.open(inbox)
-            await legacy.send(full(1, "initialize", HANDSHAKE))
-            legacy.settle(Era.LEGACY, LATEST_LEGACY)
-            await legacy.send(notice("notifications/initialized"))
-            await legacy.send(full(2, "tools/call", {**arguments, "_meta": {"progressToken": 9}}))
-            assert inbox.messages[-1]["result"]["structuredContent"] == {"result": 3}
-            assert inbox.failures == []
-            await modern.close()
-            await legacy.close()
-            await client.close()
+        inbox = Inbox()
+        await legacy.open(inbox)
+        await legacy.send(full(1, "initialize", HANDSHAKE))
+        legacy.settle(Era.LEGACY, LATEST_LEGACY)
+        await legacy.send(notice("notifications/initialized"))
+        await legacy.send(full(2, "tools/call", {**arguments, "_meta": {"progressToken": 9}}))
+        assert inbox.messages[-1]["result"]["structuredContent"] == {"result": 3}
+        assert inbox.failures == []
+        await modern.close()
+        await legacy.close()
+        await client.close()
     assert emitted.events == []
 
 
-async def test_the_older_transport_of_the_official_server_is_told_apart() -> None:
+async def test_the_older_transport_of_the_official_server_is_told_apart(official: dict[str, str]) -> None:
     client = HttpClient()
-    with official_server("sse") as origin:
-        channel = HttpChannel("official", f"{origin}/sse", {}, client, Emitted())
-        await channel.open(Inbox())
-        for method in ("server/discover", "initialize"):
-            with pytest.raises(NotStreamableHttpError) as caught:
-                await channel.send(full(1, method, HANDSHAKE))
-            assert caught.value.status == 405
-        await channel.close()
-        await client.close()
+    origin = official["sse"]
+    channel = HttpChannel("official", f"{origin}/sse", {}, client, Emitted())
+    await channel.open(Inbox())
+    for method in ("server/discover", "initialize"):
+        with pytest.raises(NotStreamableHttpError) as caught:
+            await channel.send(full(1, method, HANDSHAKE))
+        assert caught.value.status == 405
+    await channel.close()
+    await client.close()
 
 
 # Without a task
