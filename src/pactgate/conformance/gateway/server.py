@@ -115,11 +115,15 @@ class HttpHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+class _HttpServer(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # a connection that finds no room in the queue comes again after a second
+
+
 def serve_http(server: ScriptedServer, port: int) -> None:
     """Serve on 127.0.0.1 until the standard input ends. The first line of the output is the port."""
     handler = type("Handler", (HttpHandler,), {"server_of": server})
-    ThreadingHTTPServer.daemon_threads = True
-    with ThreadingHTTPServer(("127.0.0.1", port), handler) as listener:
+    with _HttpServer(("127.0.0.1", port), handler) as listener:
         threading.Thread(target=listener.serve_forever, daemon=True).start()
         sys.stdout.write(f"{listener.server_address[1]}\n")
         sys.stdout.flush()
