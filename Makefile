@@ -36,13 +36,13 @@ site: ## build the documentation site from docs/ into build/site; a link that le
 	NO_MKDOCS_2_WARNING=1 .tools/site/bin/mkdocs build
 	@echo "Read it at http://127.0.0.1:8000 after: python3 -m http.server --bind 127.0.0.1 --directory build/site"
 
-# Five processes for two cores: tests that start programs wait more than they compute. `worksteal` keeps the tests of a module together.
+# Four processes for two cores: tests that start programs wait more than they compute. `worksteal` keeps the tests of a module together.
 ADOPT := $(BIN)/python -I -S scripts/adopt_orphans.py
 PYTEST := $(ADOPT) $(BIN)/python -m pytest
 COVERED := protocol core pipeline
 JOURNEYS := call_path caller_sign_in other_requests permissions principals search_surface views
 test: $(DEV_READY) ## run the tests, without third parties and without measurements (ARGS="-k word")
-	$(PYTEST) -q -n 5 --dist worksteal $(ARGS)
+	$(PYTEST) -q -n 4 --dist worksteal $(ARGS)
 
 # Module by module, because the fixtures that start all those servers belong to modules.
 interop: $(DEV_READY) ## run other people's clients, servers, the official suite, Redis and nginx; CI=true fails what can't be fetched
