@@ -27,7 +27,7 @@ from pactgate.protocol.messages import encode_json
 
 MAX_READERS: Final = 20
 MAX_RECORDS: Final = 1000
-MAX_WAITING_ROWS: Final = 40
+MAX_WAITING_ROWS: Final = 100
 FLUSH_S: Final = 0.2
 _CALL: Final = "tools/call"
 _OF_SERVERS: Final[frozenset[type[Event]]] = frozenset(
