@@ -47,7 +47,7 @@ test: $(DEV_READY) ## run the tests, without third parties and without measureme
 # Module by module, because the fixtures that start all those servers belong to modules.
 interop: $(DEV_READY) ## run other people's clients, servers, the official suite, Redis and nginx; CI=true fails what can't be fetched
 	bash scripts/prepare_interop.sh
-	$(PYTEST) -q -n 3 --dist loadfile -m "interop and not timing" tests/interop tests/replicas tests/state $(ARGS)
+	$(PYTEST) -q -n 2 --dist loadfile -m "interop and not timing" tests/interop tests/replicas tests/state $(ARGS)
 
 profile-recordings: $(DEV_READY) ## record the checks of the gateway profile that have no recordings (ARGS=GWP-001: these again)
 	.venv/bin/python -m tests.conformance.gateway.record $(ARGS)
