@@ -49,6 +49,10 @@ class Frame(Struct, frozen=True):
     status: int = 0
     headers: tuple[tuple[str, str], ...] = ()
 
+    def header(self, name: str) -> str:
+        """The first header of this name, which is written small, or nothing."""
+        return next((value for key, value in self.headers if key.lower() == name), "")
+
 
 class ScriptedExchange(Struct, frozen=True):
     """One request of a scripted client, and what came back: the last message is the response."""

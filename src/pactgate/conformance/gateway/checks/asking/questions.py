@@ -97,7 +97,7 @@ def questions(recording: CheckRecording, side: ScriptedSide) -> Iterator[Asked]:
 def answers_at(recording: CheckRecording, server: str, label: str) -> Iterator[Asked]:
     """What reached a server as answers to its questions about this."""
     asked = {
-        (a.key): a.method
+        a.key: a.method
         for a in questions(recording, ScriptedSide.SERVER)
         if a.frame.who == server and a.frame.label == label
     }

@@ -9,6 +9,7 @@ from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, ScriptedSide
 from pactgate.conformance.gateway.script import ScriptedTool
 from pactgate.conformance.rule import Evidence, RequirementLevel
+from pactgate.protocol.modern import PROTOCOL_VERSION_KEY
 
 
 class ResultTypeDropped(Check):
@@ -58,7 +59,7 @@ class EnvelopeLeaksToLegacyServer(Check):
     """The envelope of a modern client does not reach a legacy server.
 
     What it checks
-        A modern client calls a tool of a legacy server; the server gets no `io.modelcontextprotocol/` keys in `_meta`.
+        A modern client calls a tool of a legacy server; the server gets no `io.modelcontextprotocol/protocolVersion` in `_meta`.
 
     Why
         A server of both eras takes a request with an envelope for a modern one, and refuses it in a legacy session.
@@ -88,8 +89,7 @@ class EnvelopeLeaksToLegacyServer(Check):
             if frame.side is ScriptedSide.SERVER and not frame.is_sent:
                 params = plain_value(frame).get("params")
                 meta = params.get("_meta") if isinstance(params, dict) else None
-                for key in meta if isinstance(meta, dict) else ():
-                    if key.startswith("io.modelcontextprotocol/protocolVersion"):
-                        yield self.evidence(index, "/params/_meta", f"{frame.who} got {key}")
+                if isinstance(meta, dict) and PROTOCOL_VERSION_KEY in meta:
+                    yield self.evidence(index, "/params/_meta", f"{frame.who} got {PROTOCOL_VERSION_KEY}")
         if not any(frame.side is ScriptedSide.SERVER for frame in recording.frames):
             yield self.evidence(0, "", "no server got the call")

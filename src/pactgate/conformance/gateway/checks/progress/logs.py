@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from pactgate.conformance.gateway.check import INVALID_PARAMS, Check, error_code, plain_value, value_of
+from pactgate.conformance.gateway.check import Check, RefusalCheck, plain_value, value_of
 from pactgate.conformance.gateway.checks.progress.notices import (
     LOG,
     LOG_LEVEL,
@@ -226,7 +226,7 @@ class LogMessagesReachOthers(Check):
                 )
 
 
-class UnknownLogLevelAccepted(Check):
+class UnknownLogLevelAccepted(RefusalCheck):
     """A log level that does not exist is refused.
 
     What it checks
@@ -244,7 +244,7 @@ class UnknownLogLevelAccepted(Check):
 
     code = "GWP-094"
     spec = "server/utilities/logging#error-handling"
-    level = RequirementLevel.SHOULD
+    refused = "level"
     servers = ("lh", "mh", "ls", "ms")
     tools = (ScriptedTool(name="gwp094_@"),)
 
@@ -258,10 +258,3 @@ class UnknownLogLevelAccepted(Check):
                 else:
                     params = '"level":"loud"'
                     await client.request(record, "logging/setLevel", params, label="level", timeout_s=lab.call_s)
-
-    def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
-        for exchange in recording.exchanges("level"):
-            code = error_code(exchange)
-            if code != INVALID_PARAMS:
-                instead = "no error" if code is None else f"the code {code}"
-                yield self.evidence(exchange.index, "/error/code", f"{exchange.route}: it answers with {instead}")

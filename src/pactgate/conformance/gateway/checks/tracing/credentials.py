@@ -1,4 +1,4 @@
-"""What the checks of credentials share: calls with headers that end at the gateway, and requests without credentials.
+"""Credentials of clients end at the gateway, and every request needs them; what the checks of that share.
 
 Must not: put a credential of the operator into a recording.
 """
@@ -41,7 +41,7 @@ async def play_headers(check: Check, lab: Lab, headers: Mapping[str, str]) -> No
 def judge_header(check: Check, recording: CheckRecording, name: str) -> Iterator[Evidence]:
     """No server was sent a header of this name: it has no credentials at the scripted servers, so it would be the client's."""
     for index, frame in enumerate(recording.frames):
-        if frame.side is ScriptedSide.SERVER and not frame.is_sent and header(frame, name):
+        if frame.side is ScriptedSide.SERVER and not frame.is_sent and frame.header(name):
             yield check.evidence(index, "", f"{frame.who} got the header {name}")
 
 
@@ -54,11 +54,6 @@ async def uncredited(lab: Lab, route: ClientRoute, label: str, headers: Mapping[
     return await client.request(
         lab.record_on(route), method, members, label=label, headers=headers, timeout_s=lab.call_s
     )
-
-
-def header(frame: Frame, name: str) -> str:
-    """The first header of this name, or nothing."""
-    return next((value for key, value in frame.headers if key.lower() == name), "")
 
 
 class ClientTokenSentOn(Check):

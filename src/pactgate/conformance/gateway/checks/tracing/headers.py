@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from pactgate.conformance.gateway.check import Check, plain_value
-from pactgate.conformance.gateway.checks.tracing.credentials import header
 from pactgate.conformance.gateway.lab import Lab
 from pactgate.conformance.gateway.recording import CheckRecording, ScriptedSide
 from pactgate.conformance.gateway.script import ScriptedTool, named
@@ -66,8 +65,8 @@ class ArgumentHeadersMissing(Check):
         for index, frame in enumerate(recording.frames):
             if frame.who == "mh" and not frame.is_sent:
                 for name, value in _EXPECTED.items():
-                    if header(frame, name) != value:
-                        came = header(frame, name) or "nothing"
+                    if frame.header(name) != value:
+                        came = frame.header(name) or "nothing"
                         yield self.evidence(index, "", f"{name} is {came:.60}, not {value or 'absent'}")
 
 
@@ -118,9 +117,9 @@ class HeadersContradictBody(Check):
                 "mcp-protocol-version": version,
             }
             for name, value in pairs.items():
-                if header(frame, name) != value:
+                if frame.header(name) != value:
                     yield self.evidence(
-                        index, "", f"{name} is {header(frame, name) or 'missing'}, the body says {value}"
+                        index, "", f"{name} is {frame.header(name) or 'missing'}, the body says {value}"
                     )
 
 

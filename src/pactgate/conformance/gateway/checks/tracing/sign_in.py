@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pactgate.conformance.gateway.check import Check, plain_value
-from pactgate.conformance.gateway.checks.tracing.credentials import WRONG, header, require_end, uncredited
+from pactgate.conformance.gateway.checks.tracing.credentials import WRONG, require_end, uncredited
 from pactgate.conformance.gateway.client import ScriptedClient
 from pactgate.conformance.gateway.lab import Lab, NotApplicableError
 from pactgate.conformance.gateway.recording import CheckRecording, ClientRoute
@@ -49,7 +49,7 @@ class ChallengeMissing(Check):
     def judge(self, recording: CheckRecording) -> Iterator[Evidence]:
         for exchange in recording.exchanges("refused"):
             response = exchange.response
-            if response is not None and response.status == 401 and not header(response, "www-authenticate"):
+            if response is not None and response.status == 401 and not response.header("www-authenticate"):
                 yield self.evidence(exchange.index, "", f"{exchange.route.era} client: the 401 has no WWW-Authenticate")
 
 
@@ -85,7 +85,7 @@ class ResourceMetadataUnusable(Check):
         route = lab.addresses(self)[0]
         refused = [await uncredited(lab, route, "refused", h) for h in ({}, {"Authorization": WRONG})]
         for frame in refused:
-            if (found := _METADATA.search(header(frame, "www-authenticate"))) is not None:
+            if (found := _METADATA.search(frame.header("www-authenticate"))) is not None:
                 await self._read(lab, route, found[1])
                 return
         parts = urlsplit(lab.gateway.urls[route.server])
