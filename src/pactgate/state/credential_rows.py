@@ -12,12 +12,11 @@ import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager, suppress
-from secrets import token_hex
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
-from pactgate.config.file_access import file_state, other_writers
+from pactgate.config.file_access import file_state, other_writers, replacing
 from pactgate.config.problems import shown_path
 
 if TYPE_CHECKING:
@@ -199,10 +198,5 @@ class FileRows:
         if os.path.islink(self.path):
             raise RowsUnusableError("it is a link.")
         if not self.exists:
-            fresh = os.path.join(os.path.dirname(self.path), f".{token_hex(8)}.new")
-            os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-            try:
-                with suppress(FileExistsError):  # another process was faster
-                    os.link(fresh, self.path)
-            finally:
-                os.unlink(fresh)
+            with suppress(FileExistsError), replacing(self.path, os.link):  # another process may be faster
+                pass
